@@ -163,6 +163,8 @@ def _near_file(file: str) -> str:
 
 def _near_program(program: str, context: _CommandContext) -> str:
     """As `_near_file`, for the name of a program in PATH: of those that hooks are made of."""
+    if os.path.isfile(context.find(program)):
+        return f": write ./{program} for the file in {context.cwd}"
     near = suggestion(program, [name for name in _USUAL_PROGRAMS if not context.lacks(name)], _SIMILAR_PROGRAM)
     return f": {near}" if near else ""
 

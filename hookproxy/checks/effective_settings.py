@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -78,6 +80,17 @@ def suspicious_timeout(hook: ConfiguredHook) -> Iterator[str]:
         yield f"a timeout of {seconds:g} seconds is too short for a program to answer: is another unit meant?"
     elif seconds >= LONG_TIMEOUT and not hook.spec.background and seconds != hook.group.dialect.default_timeout:
         yield f"a timeout of {seconds:g} seconds is longer than agents wait for a call: are milliseconds meant?"
+
+
+def audit_place(settings: Settings) -> Iterator[str]:
+    """A sentence about the path of the audit file, if it cannot be one, or has what is not replaced in it."""
+    path = settings.audit_file
+    if re.search(r"\$\w|\$\{", path):
+        yield f"audit.file: variables are not replaced in {path!r}: write ~ for the home folder, or the whole path"
+    elif unknown := re.search(r"\{(?!user\})[^{}/]*\}", path):
+        yield f"audit.file: only {{user}} is replaced: write it for {unknown[0]}"
+    elif not path.endswith("/") and os.path.isdir(path):
+        yield f"audit.file: {path} cannot be written, because it is a folder: write {path}/ for a file in it"
 
 
 def matcher_that_is_a_rule(hook: ConfiguredHook) -> Iterator[str]:

@@ -66,6 +66,7 @@ _CHECKS_OF_RULES: Final = (
     arguments_that_match_nothing,
     rules_with_escapes,
     misspelt_aliases,
+    effective_settings.audit_place,
 )
 _CHECKS: Final = (
     (effective_settings.never_matching, "never matches"),

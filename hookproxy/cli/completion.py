@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
 def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser("completion", "Print a script with which a shell completes hookproxy's command lines.")
-    parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
+    parser.add_argument("shell", metavar="|".join(SHELLS), choices=SHELLS, help="the shell that reads the script")
     return parser
 
 

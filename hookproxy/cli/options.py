@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from argparse import Action, ArgumentParser, ArgumentTypeError, HelpFormatter, Namespace, _AppendAction
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -35,6 +36,7 @@ class Parser(ArgumentParser):
         self.subverbs: Final = subverbs
         self._hint = hint
         self._whole_help = False
+        self._given: tuple[str, ...] = ()
         self.register("type", None, _not_empty)
 
     @property
@@ -91,6 +93,8 @@ class Parser(ArgumentParser):
         """Raise a UserError; for a misspelled option or subverb, its hint suggests the right one."""
         from ..dialects.shared.hook_file import suggestion
 
+        if "unrecognized" not in message and (unknown := self._unknown_option()):
+            message = f"unrecognized arguments: {unknown}"  # the word behind it was taken for another argument
         argument, invalid, choice = message.partition(": invalid choice: ")
         if invalid:
             value, _, choices = choice.partition(" (choose from ")
@@ -109,6 +113,12 @@ class Parser(ArgumentParser):
         raise UserError(
             f"there is no option {wrong}" if wrong else message, near or self._hint or f"usage: {self.usage}"
         )
+
+    def _unknown_option(self) -> str:
+        """The first option that was given and that there is not; empty: all are known."""
+        options = itertools.takewhile(lambda word: word != "--", self._given)
+        names = (word.partition("=")[0] for word in options if word.startswith("--"))
+        return next((name for name in names if name not in self._option_string_actions), "")
 
     def format_help(self) -> str:
         """Return the help, with examples."""
@@ -138,6 +148,7 @@ class Parser(ArgumentParser):
     ) -> tuple[Namespace, list[str]]:
         """Note whether all of the help is wanted, which may be said behind `--help`, and parse as argparse does."""
         self._whole_help = "--verbose" in (args or ())
+        self._given = tuple(args or ())
         return super().parse_known_args(args, namespace)
 
 

@@ -21,6 +21,7 @@ from typing import Final
 from ..checks.startup_notes import KeyLines
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_NO_POLICY, UserError, not_written
+from ..model.similar_names import suggestion
 from ..policy_tests import report
 from ..policy_tests.cases import KINDS, CasesOfFile, Skipped, read_cases, require_cases
 from ..policy_tests.compare import Difference
@@ -47,6 +48,7 @@ _MOMENT: Final = 0.2  # seconds: what is done sooner needs no progress
 _MOST_FAILURES: Final = 4  # shown whole, each in about four lines: a person repairs one after another
 _ROW_WIDTH: Final = 74  # characters: what is shorter stands on one line of 80 columns
 _MOST_LISTED: Final = 6  # lines of one list
+_SIMILAR: Final = 0.75  # of a tool's name and a name or a glob in the policy: `delet_x` and `delete_*`
 _LONGEST_TEXT: Final = 300  # characters of a text that differs
 _DEFAULT_NAMES: Final = ("tests.toml", "tests.yaml", "tests.yml")
 _DEFAULT_FOLDER: Final = "tests"
@@ -284,8 +286,9 @@ class _Text:
         """All of it."""
         failed = [case for result in results for case in result.results if not case.passed]
         shown = failed if self._verbose else failed[:_MOST_FAILURES]
+        names = [name for result in results for name in result.policy.names]
         for case in shown:
-            self._failure(case)
+            self._failure(case, names)
         self._names([case.case.name for case in failed[len(shown) :]], "also failed")
         for result in results:
             self._unneeded(result)
@@ -296,7 +299,7 @@ class _Text:
         self._page.line("together: " if several else "", *self._sums(results))
         return self._page.text
 
-    def _failure(self, result: CaseResult) -> None:
+    def _failure(self, result: CaseResult, names: Sequence[str]) -> None:
         page, case = self._page, result.case
         page.line(("FAIL ", "bold red"), (f"{self._short(case.place)}  ", "bold"), case.name)
         if result.problem:
@@ -307,6 +310,9 @@ class _Text:
                 page.row(label("step"), f"{number}{time}")
             for difference in step.differences:
                 self._difference(difference)
+            tool = case.steps[number - 1].call.tool
+            if step.differences and tool not in names and (near := suggestion(tool, names, _SIMILAR)):
+                page.row(label("tool"), f"no rule and no hook names {tool}: {near}", "yellow")
 
     def _difference(self, difference: Difference) -> None:
         first, second = (_cut(text) for text in (difference.expected, difference.actual))

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from ..config.load import find_project, user_layer, with_used_packs
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError, printable
+from ..model.similar_names import similar_file
 from ..trust import check_unchanged
 from ..trust.check_unchanged import Dependencies
 from ..trust.sources import FileContext, FileSnapshot, store_path
@@ -102,6 +103,7 @@ def _covered(files: Sequence[str], file_context: FileContext) -> Dependencies:
     """These files and what they start. A name that ends in .toml is a hookproxy.toml, unless a dialect precedes it."""
     covered = Dependencies()
     for item in files:
+        _check_there(item, file_context)
         is_config = item.endswith(".toml") and "=" not in os.path.basename(item)
         layer = user_layer(
             file_context.find(item, file_context.cwd) if is_config else "",
@@ -116,6 +118,15 @@ def _covered(files: Sequence[str], file_context: FileContext) -> Dependencies:
             covered.files.setdefault(path, name)
         covered.not_covered += [text for text in of_item.not_covered if text not in covered.not_covered]
     return covered
+
+
+def _check_there(item: str, file_context: FileContext) -> None:
+    """Raise UserError if an item of the command line names one file, and there is none."""
+    dialect, named, file = item.partition("=")
+    path = file_context.find(file if named and "/" not in dialect else item, file_context.cwd)
+    if not set(path) & set("*?[") and not os.path.lexists(path):
+        hint = similar_file(path) or "name a hookproxy.toml or a hook file that exists; a path starts from this folder"
+        raise UserError(f"{path}: there is no such file", hint)
 
 
 def _show(

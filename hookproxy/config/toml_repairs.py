@@ -24,6 +24,11 @@ _OTHER_COMMENT: Final = re.compile(r"\s(?://|;|--)\s*(.*)$")
 _TWO_WORDS: Final = re.compile(r"\s*([\w\-]+)\s+([^\s=\[\]]+)\s*")
 _PLAIN_VALUE: Final = re.compile(r"true|false|[0-9]+(?:\.[0-9]+)?|\".*\"|'.*'")
 _NO_COMMA: Final = re.compile(r"""("[^"]*"|'[^']*')\s+("[^"]*"|'[^']*')""")
+_SEVERAL_TEXTS: Final = re.compile(r"""("[^"]*"|'[^']*')(?:\s*,\s*("[^"]*"|'[^']*'))+""")
+_NUMBER_WITH_UNIT: Final = re.compile(r"([0-9]+) ?([A-Za-z]+)")
+_NO_ITEM: Final = re.compile(r"(?:,|\[)\s*,")
+_NO_COMMA_BETWEEN_LINES: Final = re.compile(r"""["'][ \t]*(?:#[^\n]*)?\n[ \t]*["']""")
+"""In a list of several lines: an item, and another one at the beginning of the next line."""
 _BARE_LIST: Final = re.compile(r"\[\s*([^\[\]{}]*[A-Za-z_][^\[\]{}]*?)\s*,?\s*\]")
 
 
@@ -34,12 +39,12 @@ def quoted(text: str) -> str:
 
 def toml_repair(path: str, text: str, number: int, reason: str) -> tuple[str, str]:
     """The problem and its repair for the line with this number; `reason` is the parser's."""
-    line = text.split("\n")[number - 1 : number]
-    found = _repair(path, text, line[0] if line else "", reason)
+    found = _repair(path, text, number, reason)
     problem = reason[:1].lower() + reason[1:]
     if twice := _TWICE.match(reason):
         name = ".".join(re.findall(r"'([^']*)'", twice[1]))
-        first = _line_where(text, lambda other: re.sub(r"[\s\"']", "", other).startswith(f"[{name}]"))
+        begins = (f"[{name}]", f"{name}.")
+        first = _line_where(text, lambda other: re.sub(r"[\s\"']", "", other).startswith(begins))
         if "." in name:  # [tools.NAME]: both may be meant
             return (
                 f"[{name}] stands twice",
@@ -49,8 +54,9 @@ def toml_repair(path: str, text: str, number: int, reason: str) -> tuple[str, st
     return problem, found or f"correct line {number}"
 
 
-def _repair(path: str, text: str, line: str, reason: str) -> str:
-    """How to correct the line; empty if that is not known."""
+def _repair(path: str, text: str, number: int, reason: str) -> str:
+    """How to correct the line of this number; empty if that is not known."""
+    line = "".join(text.split("\n")[number - 1 : number])
     if "\r" in line.rstrip("\r"):
         return f"its lines end with CR alone: tr '\\r' '\\n' <{path} >{path}.new gives them other ends"
     in_words = (
@@ -58,6 +64,7 @@ def _repair(path: str, text: str, line: str, reason: str) -> str:
         (_CURLY.search(line), 'write straight quotes: "…"'),
         (text.lstrip()[:1] == "{", 'it is JSON: in TOML, {"a": {"b": 1}} is [a], and below it b = 1'),
         ("hex value" in reason or "Unescaped" in reason, _BACKSLASH),
+        (reason.startswith('Expected "\'"') and line.count("'") % 2 == 0, _not_closed_above(text, number)),
         (reason.startswith("Illegal character '\\n'") or "Unterminated" in reason, _NOT_CLOSED),
         (_WITH_COLON.match(line), "write key = value, with = in place of the colon"),
         (
@@ -65,7 +72,7 @@ def _repair(path: str, text: str, line: str, reason: str) -> str:
             "a table in braces ends in the line in which it begins: write all of it in one line",
         ),
     )
-    if known := next((repair for applies, repair in in_words if applies), "") or _about_signs(line, reason):
+    if known := next((repair for applies, repair in in_words if applies), "") or _about_signs(text, line, reason):
         return known
     if line.lstrip().startswith("[") and "]" in reason:
         return f"close the bracket: {line.strip()}{']' * (line.count('[') - line.count(']'))}"
@@ -74,10 +81,17 @@ def _repair(path: str, text: str, line: str, reason: str) -> str:
     return _about_second(text, line) if reason == "Cannot overwrite a value" else _about_value(line, reason)
 
 
-def _about_signs(line: str, reason: str) -> str:
+def _not_closed_above(text: str, number: int) -> str:
+    """The repair where a quote is open at the end of the line before this one, or of one before that."""
+    lines = text.split("\n")[: number - 1]
+    line = next((at for at in range(len(lines), 0, -1) if lines[at - 1].count("'") % 2), 0)
+    return f"a quote is not closed in line {line}: end each text with the quote with which it begins" if line else ""
+
+
+def _about_signs(text: str, line: str, reason: str) -> str:
     """A sign that other languages have there."""
     if reason == "Unclosed array" or "Unclosed inline table" in reason:
-        return _about_list(line, reason)
+        return _about_list(text, line, reason)
     if header := _HEADER_AND_KEY.match(line):
         return f"write {header[2].strip()} on a line of its own, below {header[1]}"
     if double := _TWO_SIGNS.match(line):
@@ -91,11 +105,14 @@ def _about_signs(line: str, reason: str) -> str:
     return ""
 
 
-def _about_list(line: str, reason: str) -> str:
+def _about_list(text: str, line: str, reason: str) -> str:
     """A list, or a table in braces, that does not end."""
     sign = "]" if reason == "Unclosed array" else "}"
     if two := _NO_COMMA.search(line):
         return f"put a comma between the items: {two[1]}, {two[2]}"
+    if two_lines := _NO_COMMA_BETWEEN_LINES.search(text):
+        at = text.count("\n", 0, two_lines.start()) + 1
+        return f"put a comma at the end of line {at}: {text.splitlines()[at - 1].strip()},"
     if any(line.count(quote) % 2 for quote in "\"'"):
         return _NOT_CLOSED
     return f"close it with {sign} after the last item, and put a comma between items"
@@ -113,16 +130,33 @@ def _about_value(line: str, reason: str) -> str:
     """A value that TOML does not have."""
     pair = _PAIR.match(line)
     key, value = (pair["key"], pair["value"]) if pair else ("", "")
+    if reason.startswith("Expected newline") and (more := _about_more(key, value)):
+        return more
     if value in ("True", "False"):
         return f"write {key} = {value.lower()}"
     if _OCTAL.match(value):
         return f'put it in quotes: {key} = "{value}"'
     if reason != "Invalid value":
         return ""
+    if _NO_ITEM.search(value):
+        return "remove the comma that has no item before it"
     if (bare := _BARE_LIST.fullmatch(value)) is not None:
         items = ", ".join(quoted(item.strip().strip("\"'")) for item in bare[1].split(","))
         return f"put each item in quotes: {key} = [{items}]"
     return f'put strings in quotes: {key} = "{value}"' if _WORD.match(value) else "put strings in quotes"
+
+
+def _about_more(key: str, value: str) -> str:
+    """Something follows a value in its line: more values, or a unit."""
+    if _SEVERAL_TEXTS.fullmatch(value.rstrip(", ")):
+        return f"put the items in brackets: {key} = [{value.rstrip(', ')}]"
+    if with_unit := _NUMBER_WITH_UNIT.fullmatch(value):
+        from .value_repairs import seconds_of_unit
+
+        seconds = int(with_unit[1]) * seconds_of_unit(with_unit[2])
+        in_seconds = seconds and ("seconds" in key or key == "timeout")
+        return f"write {key} = {seconds}" if in_seconds else f'put it in quotes: {key} = "{value}"'
+    return ""
 
 
 def _line_where(text: str, holds: Callable[[str], bool]) -> int:

@@ -236,12 +236,13 @@ def duration_meant(text: str) -> str:
     """A length of time as a configuration has it, `90m` for `1.5 hours`; empty if the text says none."""
     if (number := _NUMBER.fullmatch(text)) is None or not number[2]:
         return ""
-    seconds = float(number[1]) * _seconds_of_unit(number[2])
+    seconds = float(number[1]) * seconds_of_unit(number[2])
     units = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
     return next((f"{seconds / size:.0f}{unit}" for size, unit in units if seconds and not seconds % size), "")
 
 
-def _seconds_of_unit(name: str) -> int:
+def seconds_of_unit(name: str) -> int:
+    """The seconds of a unit of time, by one of its names; 0: it is not one."""
     return next((seconds for seconds, names in _UNITS.items() if name.lower() in names), 0)
 
 
@@ -255,7 +256,7 @@ def _number_meant(key: str, kind: str, value: object) -> str:
         return ""
     if "bytes" in key and number[2]:
         return _bytes_meant(number[1], number[2])
-    in_seconds = _seconds_of_unit(number[2])
+    in_seconds = seconds_of_unit(number[2])
     is_duration = in_seconds == 1 or "seconds" in key or key == "timeout"
     return f"{float(number[1]) * in_seconds:.15g}" if in_seconds and is_duration else ""
 

@@ -15,10 +15,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..config.load import Loaded, failing_closed, find_own_file, load_isolated
+from ..hooks.idle import name_of
 from ..hooks.watched import summary
 from ..model.errors import ConfigError, UserError
 from ..model.hooks import Session
 from ..model.settings import Settings
+from ..policy.matchers import plain_names
 from ..trust.sources import FileContext
 from .cases import RECORDED, Case
 from .parts import Part
@@ -70,6 +72,17 @@ class PolicyUnderTest(Struct, frozen=True):
     def notes(self) -> Sequence[str]:
         """What does not do what its author wrote."""
         return list(dict.fromkeys(note for loaded in self.all_loaded for note in (*loaded.notes, *loaded.remarks)))
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of tools, and globs over them, that rules, limits, aliases and matchers have."""
+        names: list[str] = []
+        for loaded in self.all_loaded:
+            settings = loaded.settings
+            rules = (*settings.deny, *settings.ask, *settings.allow, *(limit.tool for limit in settings.limits))
+            names += [*map(name_of, rules), *(alias.tool for alias in settings.aliases)]
+            names += [name for group in loaded.groups for spec in group.hooks for name in plain_names(spec.matcher)]
+        return list(dict.fromkeys(names))
 
     @property
     def only_watched(self) -> Sequence[str]:

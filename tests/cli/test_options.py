@@ -34,6 +34,7 @@ def parser(hint: str = "") -> Parser:
         ),
         (["--list", ""], "argument --list: is empty", "usage: hookproxy x [--number N] [--list LIST]... [small|large]"),
         (["smal"], "argument kind: there is no 'smal'", "did you mean 'small'?"),
+        (["--kind", "medium"], "there is no option --kind", "write it so"),
         (["zzz"], "argument kind: there is no 'zzz'", "one of small, large"),
     ],
 )

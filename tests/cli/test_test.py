@@ -54,6 +54,16 @@ def test_what_failed_comes_first_with_its_place_and_who_decided(
     assert lines[-1].startswith("1 of 3 cases failed")
 
 
+def test_a_misspelt_tool_in_a_case_that_failed_has_its_nearest_name(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "tests.toml").write_text(case("drpo", "deny", "dropping") + case("other", "deny"))
+    assert main(["tests.toml"]) == 1
+    out = capfd.readouterr().out
+    assert "no rule and no hook names drpo: did you mean 'drop'?" in out
+    assert "names other" not in out
+
+
 def test_a_rule_that_no_case_needs_is_shown_and_fails_only_with_mutate(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,6 +110,8 @@ def test_a_file_that_is_not_utf_8_is_compared_by_its_hash(folder: Path, capsys: 
         (["gone.toml"], "there is no such file"),
         (["gone.json"], "there is no such file"),
         (["--list", "--forget", "x"], "not allowed with"),
+        (["onw.toml"], "did you mean 'own.toml'?"),
+        (["claude=nothing.json"], "name a hookproxy.toml or a hook file that exists"),
     ],
 )
 def test_a_wrong_command_line_is_an_error(

@@ -120,6 +120,19 @@ def test_what_is_no_object_of_json_has_no_members(printed: str) -> None:
     assert reported(DIALECTS["claude"], printed) == ()
 
 
+@pytest.mark.parametrize("printed", ['checked\n{"decision": "block"}', '```json\n{\n"decision": "block"\n}\n```'])
+def test_a_decision_behind_other_text_is_reported(printed: str) -> None:
+    (text,) = reported(DIALECTS["claude"], printed)
+    assert text == "printed text around its JSON, which is then not read: print the text to standard error"
+
+
+@pytest.mark.parametrize(
+    "printed", ['{"a": 1}\ntext', 'text {"decision": "block"}', 'text\n{"other": 1}\n', "text\n{x"]
+)
+def test_other_json_behind_text_is_nothing(printed: str) -> None:
+    assert reported(DIALECTS["claude"], printed) == ()
+
+
 def test_a_hook_that_prints_what_it_got_has_misspelt_nothing() -> None:
     got = {
         "session_id": "s",

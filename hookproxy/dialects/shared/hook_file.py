@@ -430,8 +430,19 @@ def compile_member(table: Table, key: str, compile_text: Callable[[str], T]) -> 
         raise table.error(
             key,
             f"{text!r} cannot be used: {problem}",
-            "write a tool's name, several names separated by |, or a regular expression",
+            _repair_of(key, text),
         ) from None
+
+
+def _repair_of(key: str, text: str) -> str:
+    """How to write a matcher or an `if` that cannot be used."""
+    from ...policy.rule_repairs import rule_repair  # only for errors
+
+    if key == "if":
+        return rule_repair(text) or "write Tool or Tool(specifier), such as Bash(git push:*)"
+    if re.fullmatch(r"[\w*?.\-]+", text) and "*" in text:
+        return f"matchers are regular expressions: write {text.replace('.*', '*').replace('*', '.*')}"
+    return "write a tool's name, several names separated by |, or a regular expression"
 
 
 def long_timeout_notes(seconds: float) -> list[str]:

@@ -8,6 +8,7 @@ right: what another system knows is not named if this one has read a verdict bes
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Final
@@ -41,7 +42,7 @@ def unread(dialect: Dialect, result: HookResult, verdict: Verdict) -> tuple[str,
         return ()
     text = dialect.unframed(bytes(result.stdout)).strip()
     if not text.startswith(b"{"):
-        return ()
+        return _json_behind_text(dialect, text) if verdict == NO_VERDICT else ()
     try:
         output = json.loads(text)
     except (ValueError, RecursionError):
@@ -60,6 +61,19 @@ def unread(dialect: Dialect, result: HookResult, verdict: Verdict) -> tuple[str,
     if not _DOCUMENT.isdisjoint(output):  # it has printed what it got, as `tee` does
         unknown = [path for path in unknown if _may_decide(path)]
     return (_sentence(dialect, unknown),) if unknown else ()
+
+
+def _json_behind_text(dialect: Dialect, text: bytes) -> tuple[str, ...]:
+    """A sentence about JSON that would decide something, and is not read because other text stands around it."""
+    known = _known(tuple(dialect.output_fields)) if dialect.output_fields else frozenset()
+    for found in re.finditer(rb"^\{", text, re.MULTILINE):
+        try:
+            output, _ = json.JSONDecoder().raw_decode(text[found.start() :].decode())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(output, dict) and any(name in known or f"{name}." in known for name in output):
+            return ("printed text around its JSON, which is then not read: print the text to standard error",)
+    return ()
 
 
 def _sentence(dialect: Dialect, unknown: Sequence[str]) -> str:
