@@ -13,6 +13,7 @@ from ..model.aliases import FAMILIAR_NAMES, spelled_names
 from ..model.hooks import Ended, Event, HookResult
 from ..model.settings import OnFailure, SeenNames, Settings, ToolNames
 from ..policy import decide, matchers
+from ..policy.rule_repairs import in_plain_signs
 from .report import ConfiguredHook, FailureEffect, Finding
 
 LONG_TIMEOUT: Final = 1000.0
@@ -99,6 +100,23 @@ def matcher_that_is_a_rule(hook: ConfiguredHook) -> Iterator[str]:
     if hook.group.match_all_names and hook.spec.event in TOOL_EVENTS and matchers.is_rule(written):
         name = written.partition("(")[0]
         yield f"matcher {written!r} is a permission rule: write matcher = {name!r} and if = {written!r}"
+
+
+def matcher_of_several(hook: ConfiguredHook) -> Iterator[str]:
+    """A sentence about a matcher of hookproxy.toml that lists names as no matcher does, or that has an empty name."""
+    written = hook.spec.matcher
+    if not hook.group.match_all_names or hook.spec.event not in TOOL_EVENTS:
+        return
+    if re.fullmatch(r"/(.+)/[a-z]*", written):
+        yield f"matcher {written!r} looks for the slashes, too: write {written.rpartition('/')[0][1:]!r}"
+    elif (plain := in_plain_signs(written)) != written:
+        yield f"matcher {written!r} has signs of another script: write {plain!r}"
+    elif re.fullmatch(r"\w+(?:(?:\s+(?:and|or|und|oder)\s+|\s*;\s*|\s+)\w+)+", written):
+        names = "|".join(re.split(r"\s+(?:and|or|und|oder)\s+|\s*;\s*|\s+", written))
+        yield f"matcher {written!r} matches no tool: write {names!r}"
+    elif re.fullmatch(r"\w*(?:\|\w*)+", written) and "" in written.split("|"):
+        names = "|".join(filter(None, written.split("|")))
+        yield f"matcher {written!r} has an empty name, which matches every tool: write {names!r}"
 
 
 def never_matching(hook: ConfiguredHook) -> Iterator[str]:

@@ -59,6 +59,7 @@ _CHECKS_BESIDE_TOOLS: Final = (
     (commands.problems, ""),
     (matcher_of_no_method, ""),
     (effective_settings.matcher_that_is_a_rule, ""),
+    (effective_settings.matcher_of_several, ""),
 )
 _CHECKS_OF_RULES: Final = (
     rules_of_no_method,

@@ -26,6 +26,7 @@ _PLAIN_VALUE: Final = re.compile(r"true|false|[0-9]+(?:\.[0-9]+)?|\".*\"|'.*'")
 _NO_COMMA: Final = re.compile(r"""("[^"]*"|'[^']*')\s+("[^"]*"|'[^']*')""")
 _SEVERAL_TEXTS: Final = re.compile(r"""("[^"]*"|'[^']*')(?:\s*,\s*("[^"]*"|'[^']*'))+""")
 _NUMBER_WITH_UNIT: Final = re.compile(r"([0-9]+) ?([A-Za-z]+)")
+_TRUTHS: Final = {**dict.fromkeys(("true", "yes", "on"), "true"), **dict.fromkeys(("false", "no", "off"), "false")}
 _NO_ITEM: Final = re.compile(r"(?:,|\[)\s*,")
 _NO_COMMA_BETWEEN_LINES: Final = re.compile(r"""["'][ \t]*(?:#[^\n]*)?\n[ \t]*["']""")
 """In a list of several lines: an item, and another one at the beginning of the next line."""
@@ -66,6 +67,8 @@ def _repair(path: str, text: str, number: int, reason: str) -> str:
         ("hex value" in reason or "Unescaped" in reason, _BACKSLASH),
         (reason.startswith('Expected "\'"') and line.count("'") % 2 == 0, _not_closed_above(text, number)),
         (reason.startswith("Illegal character '\\n'") or "Unterminated" in reason, _NOT_CLOSED),
+        (line.startswith(("<<<<<<<", "=======", ">>>>>>>")), "end the merge: remove this line and what is not wanted"),
+        (line.lstrip().startswith(("/*", "//", ";", "--")), "a comment begins with #"),
         (_WITH_COLON.match(line), "write key = value, with = in place of the colon"),
         (
             "for a key part" in reason and line.count("{") > line.count("}"),
@@ -92,8 +95,8 @@ def _about_signs(text: str, line: str, reason: str) -> str:
     """A sign that other languages have there."""
     if reason == "Unclosed array" or "Unclosed inline table" in reason:
         return _about_list(text, line, reason)
-    if header := _HEADER_AND_KEY.match(line):
-        return f"write {header[2].strip()} on a line of its own, below {header[1]}"
+    if other := _about_header_or_sum(line):
+        return other
     if double := _TWO_SIGNS.match(line):
         return f"write one sign: {double[1].strip()} = {double[2].strip()}"
     if (comment := _OTHER_COMMENT.search(line)) and reason.startswith("Expected newline"):
@@ -102,6 +105,17 @@ def _about_signs(text: str, line: str, reason: str) -> str:
         return f"remove the {line.rstrip()[-1]}: in TOML, the end of the line ends a value"
     if (words := _TWO_WORDS.fullmatch(line)) and reason.startswith("Expected '='"):
         return f"write {words[1]} = {words[2] if _PLAIN_VALUE.fullmatch(words[2]) else quoted(words[2])}"
+    return ""
+
+
+def _about_header_or_sum(line: str) -> str:
+    """A header with more behind it, and a sign that adds to a key."""
+    if header := _HEADER_AND_KEY.match(line):
+        return f"write {header[2].strip()} on a line of its own, below {header[1]}"
+    if added := re.match(r"\s*([\w\-.]+)\s*\+=\s*(.+)", line):
+        return f"nothing can be added to a key: write all of it there, {added[1]} = {added[2]}"
+    if header := re.fullmatch(r"\s*\[([\w.\-]+)\]\]\s*", line):
+        return f"write [{header[1]}], or [[{header[1]}]] for one of several such tables"
     return ""
 
 
@@ -130,10 +144,8 @@ def _about_value(line: str, reason: str) -> str:
     """A value that TOML does not have."""
     pair = _PAIR.match(line)
     key, value = (pair["key"], pair["value"]) if pair else ("", "")
-    if reason.startswith("Expected newline") and (more := _about_more(key, value)):
-        return more
-    if value in ("True", "False"):
-        return f"write {key} = {value.lower()}"
+    if other := (_about_more(key, value) if reason.startswith("Expected newline") else "") or _about_word(key, value):
+        return other
     if _OCTAL.match(value):
         return f'put it in quotes: {key} = "{value}"'
     if reason != "Invalid value":
@@ -146,8 +158,22 @@ def _about_value(line: str, reason: str) -> str:
     return f'put strings in quotes: {key} = "{value}"' if _WORD.match(value) else "put strings in quotes"
 
 
+def _about_word(key: str, value: str) -> str:
+    """A value as other languages write it."""
+    if (word := _TRUTHS.get(value.lower())) and value != word:
+        return f"write {key} = {word}"
+    if value.lower() in ("null", "nil", "none"):
+        return "leave the line out: a key without a value is not set"
+    in_parentheses = re.fullmatch(r"[({](.*)[)}]", value)
+    return f"write a list in brackets: {key} = [{in_parentheses[1].strip()}]" if in_parentheses else ""
+
+
 def _about_more(key: str, value: str) -> str:
     """Something follows a value in its line: more values, or a unit."""
+    if two := re.fullmatch(r"(\[[^\[\]]*\]|\"[^\"]*\"|[\w.]+)[\s,;]+([\w\-]+\s*=.*)", value):
+        return f"write each key on a line of its own: {key} = {two[1]}, and below it {two[2]}"
+    if re.fullmatch(r"[0-9]+,[0-9]+", value):
+        return f"write a point in the place of the comma: {key} = {value.replace(',', '.')}"
     if _SEVERAL_TEXTS.fullmatch(value.rstrip(", ")):
         return f"put the items in brackets: {key} = [{value.rstrip(', ')}]"
     if with_unit := _NUMBER_WITH_UNIT.fullmatch(value):
