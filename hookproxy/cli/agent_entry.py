@@ -72,6 +72,8 @@ def use_entry(options: Namespace, cwd: str) -> AgentEntry | None:
     options.server = None
     options.name = given.name or (server_name(command) if command else entry.name)
     tell(f"as {options.agent} runs it: {entry.key_path} of {file.config_file.path}")
+    if entry.values.get("disabled") is True or entry.values.get("enabled") is False:
+        tell(f"{entry.key_path} is disabled: {options.agent} does not start it now")
     return AgentEntry(file.config_file.path, options.name, command, cwd, given.audit)
 
 
@@ -96,14 +98,14 @@ def _entry_named(agent: str, server: str | None) -> tuple[AgentFile, Entry]:
     found = _of_server(agent, server, files) if server is not None else list(_wrapped(files))
     if not found:
         raise UserError(f"no server of {agent} runs with hookproxy", f"hookproxy wrap {agent}")
-    if len(found) > 1 and server is None:
-        names = sorted({entry.name for _, entry in found})
+    names = sorted({entry.name for _, entry in found})
+    if len(names) > 1:
         raise UserError(
             f"{agent} runs several servers with hookproxy", f"name one: --server {' or --server '.join(names)}"
         )
     if len(found) > 1:
         paths = " and ".join(file.config_file.path for file, _ in found)
-        raise UserError(f"{agent} has a server {server} in {paths}", "name the file: --agent FILE")
+        raise UserError(f"{agent} has a server {names[0]} in {paths}", "name the file: --agent FILE")
     return found[0]
 
 

@@ -101,6 +101,24 @@ def test_an_entry_that_cannot_be_meant_is_an_error_with_a_hint(
     assert "hint: " in ended.stderr
 
 
+def test_two_files_with_one_server_are_named_also_if_no_server_is(home: Path) -> None:
+    write(home, {"files": entry("--config", str(home / "deny.toml"))})
+    (home / "work" / ".cursor").mkdir()
+    write(home / "work", {"files": entry()})
+    ended = ran(home, "try", "write_file", "--agent", "cursor")
+    assert ended.returncode == 2
+    assert "cursor has a server files in " in ended.stderr
+    assert "name the file: --agent FILE" in ended.stderr
+
+
+@pytest.mark.parametrize("key", [{"disabled": True}, {"enabled": False}], ids=str)
+def test_a_disabled_entry_is_told(home: Path, key: dict[str, object]) -> None:
+    write(home, {"files": entry("--config", str(home / "deny.toml"), **key)})
+    ended = ran(home, "try", "write_file", "--agent", "cursor", "--server", "files")
+    assert ended.returncode == 1
+    assert "mcpServers.files is disabled: cursor does not start it now" in ended.stderr
+
+
 def test_test_runs_cases_on_what_the_entry_runs(home: Path) -> None:
     case = '[[case]]\ncall = { tool = "write_file" }\nexpect = { decision = "deny" }\n'
     (home / "tests.toml").write_text(case)
