@@ -7,6 +7,7 @@ written, and in those of agents that are named.
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import shlex
 import shutil
@@ -67,6 +68,17 @@ def home() -> str:
     if not os.path.isabs(folder):
         raise UserError("there is no home folder", "set HOME")
     return folder
+
+
+def other_owner() -> str:
+    """The account to which the home folder belongs, for root, as `sudo` may leave it; empty: our own, or not known."""
+    if os.geteuid():
+        return ""
+    try:
+        owner = os.stat(home()).st_uid
+        return pwd.getpwuid(owner).pw_name if owner else ""
+    except (OSError, KeyError):  # an account of another machine, as in containers
+        return ""
 
 
 def texts(side: AgentSide, line: str) -> Mapping[str, str]:

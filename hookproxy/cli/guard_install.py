@@ -89,6 +89,7 @@ def install(arguments: Sequence[str], socket: str) -> int:
     unjudged = without_guard(options.fail_closed)
     service = guard_service.texts_of(socket) if options.service else {}
     failed = 0
+    _tell_of_owner(options.agents)
     with shortened(verbose=options.verbose, end=0):
         for side in sides:
             try:
@@ -108,6 +109,12 @@ def install(arguments: Sequence[str], socket: str) -> int:
     if failed == len(sides) and not service:
         return EXIT_USER_ERROR
     return EXIT_FINDINGS if failed else 0
+
+
+def _tell_of_owner(agents: Sequence[str]) -> None:
+    if other := guard_entries.other_owner():
+        what = f"hookproxy: the home folder belongs to {other}, whose agents cannot use what root writes there"
+        tell(f"{what}; sudo -u {other} -H hookproxy guard install {' '.join(agents)}", prefix="")
 
 
 def _install(side: AgentSide, line: str, options: Namespace) -> None:

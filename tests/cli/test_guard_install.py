@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import shlex
 import shutil
 import stat
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import pytest
 
@@ -368,3 +371,26 @@ def test_what_is_not_a_file_is_not_waited_for(verb: str, home: Path) -> None:
     with suppress(UserError):
         guard.main([verb, "claude"])
     assert stat.S_ISFIFO((home / ".claude" / "settings.json").lstat().st_mode)
+
+
+def test_root_is_told_of_the_home_folder_of_somebody_else(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    owner = pwd.getpwuid(1)
+    monkeypatch.setattr("os.stat", _owned_by(str(home), owner.pw_uid))
+    assert guard.main(["install", "claude", "--dry-run"]) == 0
+    assert f"sudo -u {owner.pw_name} -H hookproxy guard install claude" in "".join(capsys.readouterr())
+    monkeypatch.setattr("os.stat", _owned_by(str(home), 0))
+    assert guard.main(["install", "claude", "--dry-run"]) == 0
+    assert "sudo" not in "".join(capsys.readouterr())
+
+
+def _owned_by(folder: str, uid: int) -> Callable[..., os.stat_result]:
+    stat_of = os.stat
+
+    def owned(path: str, *args: Any, **options: Any) -> os.stat_result:  # noqa: ANN401  # as `os.stat`
+        result = stat_of(path, *args, **options)
+        return os.stat_result((*result[:4], uid, *result[5:])) if path == folder else result
+
+    return owned
