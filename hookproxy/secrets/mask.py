@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ..jsonrpc import normalize, raw_json
-from .detectors import PROGRAM, Rule, detectors, is_secret_name
+from .detectors import PROGRAM, PROGRAM_NAME, Rule, detectors, is_secret_name
 
 NAME_RULE: Final = "name"
 """The id of what is masked because of the name of its member."""
@@ -29,12 +29,15 @@ _MOST_VALUES: Final = 100  # secrets that are looked for in other texts: each co
 _DEEPEST: Final = 4  # JSON in a text of JSON in a text …
 _LONG: Final = 20  # characters: shorter names of members are searched for no token, and shorter words are no Base64
 _SHORTEST_SEARCHED: Final = 4  # characters: nothing shorter has a name and a value
-_NAME_MEMBERS: Final = frozenset(
-    {"name", "key", "header", "field", "variable", "param", "k", "env"}
+_PATH_MEMBERS: Final = frozenset({"path", "file_path", "filepath", "filename", "file"})
+_NAME_MEMBERS: Final = _PATH_MEMBERS | frozenset(
+    {"name", "key", "header", "field", "variable", "param", "k", "env", "parameterkey"}
     | {"selector", "locator", "element", "label", "placeholder"}
 )
 _FIELD: Final = re.compile(r"[ _-](?:field|input|(?:text ?)?box)$", re.IGNORECASE)  # "Password field" is a password's
-_VALUE_MEMBERS: Final = frozenset({"value", "val", "v", "content", "text", "default", "stringvalue"})
+_VALUE_MEMBERS: Final = frozenset(
+    {"value", "val", "v", "content", "text", "file_text", "default", "stringvalue", "parametervalue"}
+)
 _OF_SECRETS: Final = frozenset({"data", "stringData"})  # members of a Secret of Kubernetes: each value is one
 _SCHEMA: Final = frozenset(
     {"$ref", "type", "title", "description", "format", "pattern", "minLength", "maxLength"}
@@ -52,7 +55,7 @@ _WORD: Final = re.compile(r"[\w+=!@#%^*~-]+")
 _BASE64: Final = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=[^0-9]*[0-9])[A-Za-z0-9+/]+={0,2}")
 _PLACEHOLDERS: Final = "{{secret:"  # what those of `[secrets]` begin with: they hide already what they stand for
 _HOLDERS: Final = (dict, list)
-_PROGRAM_END: Final = re.compile(rb"[;|&\n]|\Z")
+_PROGRAM_END: Final = re.compile(rb"[;|&]|(?<!\\)\n|\Z")  # a backslash goes on in the next line
 
 
 def mark(rule: str) -> str:
@@ -160,14 +163,13 @@ class Masking:
     def _object(self, value: dict[str, object], depth: int) -> object:
         result: dict[str, object] = {}
         changed, search = False, self._search
-        named = [item for key, item in value.items() if key.lower() in _NAME_MEMBERS and isinstance(item, str)]
-        secret_value = any(is_secret_name(_FIELD.sub("", name.strip(" :=-"))) for name in named)
+        secret_value, secret_word = _named_by_others(value)
         kubernetes = value.get("kind") == "Secret"
         program = self._program_in(value.values()) if search.programs else ""
         for key, item in value.items():
             if kubernetes and key in _OF_SECRETS and isinstance(item, dict):
                 masked: object = {name: self._secret(secret) for name, secret in item.items()}
-            elif (secret_value and key.casefold() in _VALUE_MEMBERS) or (
+            elif (key.casefold() in _VALUE_MEMBERS and (secret_value or (secret_word and _is_word(item)))) or (
                 key in (search.names_of_several if isinstance(item, _HOLDERS) else search.names)
                 and not _is_schema(item)
             ):
@@ -363,10 +365,10 @@ class Masking:
         parts: list[bytes] = []
         done = searched = 0
         for at in sorted(places):
-            match = found.program_names.match(raw, at) if at >= searched else None
-            if match is None:
+            match = PROGRAM_NAME.match(raw, at) if at >= searched else None
+            program = found.programs.get(match[1]) if match else None
+            if match is None or program is None:
                 continue
-            program = found.programs[match[1]]
             end_match = _PROGRAM_END.search(raw, match.end())
             searched = end_match.start() if end_match else len(raw)
             if program.only_with and program.only_with not in raw[match.end() : searched]:
@@ -456,6 +458,25 @@ def _secret_names(value: object) -> tuple[Collection[str], Collection[str]]:
             todo += [item for item in value if type(item) in _HOLDERS]
     several = {name for name in of_several if is_secret_name(name, several=True)} if of_several else of_several
     return {name for name in names if is_secret_name(name)}, several
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and _is_plain(value.strip())
+
+
+def _named_by_others(value: dict[str, object]) -> tuple[bool, bool]:
+    """Whether a member says that the value beside it is a secret; and whether it is the path of a file with one.
+
+    Such a file has one word: a script that is called so is no secret.
+    """
+    secret_value = secret_word = False
+    for key, item in value.items():
+        if (low := key.lower()) in _NAME_MEMBERS and isinstance(item, str):
+            if low in _PATH_MEMBERS:
+                secret_word = secret_word or is_secret_name(item.removesuffix(".txt"))
+            else:
+                secret_value = secret_value or is_secret_name(_FIELD.sub("", item.strip(" :=-")))
+    return secret_value, secret_word
 
 
 def _is_schema(value: object) -> bool:

@@ -244,6 +244,27 @@ def test_a_secret_of_several_lines_is_removed_from_a_value_that_was_masked_befor
     assert b"7bq3kQx" not in masking.with_known(json.dumps({"x": f"a\n{body}\nb"}).encode())
 
 
+def test_a_file_that_is_called_a_secret_is_masked_if_it_has_one_word() -> None:
+    for path in ("/run/secrets/db_password", "secrets/token.txt", "/app/.vault_pass"):
+        assert "swordfish" not in masked({"path": path, "content": "swordfish\n"})
+        assert "rm -rf /" in masked({"path": path, "content": "#!/bin/sh\nrm -rf /\n"})
+
+
+def test_a_command_that_goes_on_in_the_next_line_is_one_command() -> None:
+    assert "hunter2" not in Masking().text("docker login \\\n  -u bob \\\n  -p hunter2 r.example")
+    assert "8080" in Masking().text("docker login r.example\ndocker run \\\n  -p 8080:80 x")
+
+
+def test_nothing_that_a_shell_would_run_hides_in_a_word_that_is_written_into_a_file() -> None:
+    for command in (
+        "echo 'rm${IFS}-rf' > token",
+        "echo $(reboot) > token",
+        "echo /bin/reboot > x/token",
+        "echo a;reboot > token",
+    ):
+        assert command in Masking().text(command)
+
+
 def test_a_value_that_cannot_be_read_is_masked() -> None:
     for raw in (b'{"a":', b'{"password":"a","password":"b"}x', b"[" * 100_000 + b"]" * 100_000):
         assert Masking().json(raw) == b'"[masked: unreadable]"'
@@ -276,6 +297,10 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "piped": lambda n: "echo a | b " * n + "--password-stdin",
     "pairs": lambda n: "vault kv put secret/a" + " a=b" * n + '"',
     "curl": lambda n: "curl -su a: " * n,
+    "programs with one word": lambda n: "mysqladmin password " * n + "mc alias set a b " * n,
+    "files": lambda n: "echo a > token " * n + "cat > token <<E\n" * n,
+    "calls": lambda n: "jwt.sign(a," * n + "basicauth('a'," * n,
+    "wallets": lambda n: "mnemonic " + "word " * (8 * n),
     "members": lambda n: json.dumps({f"password{number}": f"hunter{number}" for number in range(n)}),
 }
 
