@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from ..config.load import Loaded
 from ..dialects.dialect import Dialect, Group
 from ..dialects.registry import DIALECTS
+from ..dialects.shared.hook_file import suggestion
 from ..dialects.shared.model_hooks import ONLY_READS
 from ..hooks import failures
 from ..hooks.coverage import HookCoverage
@@ -43,6 +44,7 @@ from .idle_rules import (
 from .report import CheckedServer, ConfiguredHook, Finding, HookEntry, Report
 from .startup_notes import KeyLines, concerns, event_of, finding
 
+_SIMILAR_TOOL: Final = 0.8  # of two names: `git_psuh` and `git_push`, but not `git_pull`
 _MOST_TOOLS: Final = 4  # names in a sentence: `check` lists all below it
 _DIALECT_REMARKS: Final = {
     "claw": "its document starts hooks with sh -lc, but hookproxy uses sh -c: settings of profile files do not apply"
@@ -102,7 +104,9 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     of_files = [note for note in notes if note in not_running and not not_running[note]]
     of_files += _file_findings(loaded, _runs_twice, environ)
     of_files += [finding(text, key_lines) for texts in _CHECKS_OF_RULES for text in texts(settings)]
-    of_files += [finding(text, key_lines) for text in (*_idle_rules(server), *_idle_flow(server))]
+    of_files += [
+        finding(text, key_lines) for text in (*_idle_rules(server), *_idle_flow(server), *_misspelt_tools(server))
+    ]
     of_flow = (*misspelled_annotations(settings), *unread_variables(settings))
     of_flow += (*labels_of_nobody(settings, loaded.groups),)
     of_files += [finding(text, key_lines) for text in of_flow]
@@ -165,6 +169,15 @@ def _idle_flow(server: CheckedServer | None) -> Iterator[str]:
         for rule in covered.idle:
             near = f" ({printable(rule.near)})" if rule.near else ""
             yield f"{rule.place}: the {rule.decision} names {rule.text!r}, which is not a tool of this server{near}"
+
+
+def _misspelt_tools(server: CheckedServer | None) -> Iterator[str]:
+    """A sentence for each `[tools.X]` that is about no tool of the server, and nearly has the name of one."""
+    if server is None or server.coverage is None:
+        return
+    for tool in server.unknown_tools:
+        if near := suggestion(tool, server.coverage.tools, _SIMILAR_TOOL):
+            yield f"tools.{tool}: is not a tool of this server ({printable(near)})"
 
 
 def _server_remarks(server: CheckedServer | None) -> Iterator[Finding]:

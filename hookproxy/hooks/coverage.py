@@ -357,7 +357,8 @@ class _LayerCoverage:
             return "the server has no tools"
         all_tools = f"the server's {counted(len(self._tools), 'tool')}"
         if id(spec) in self._selected:
-            return f"{spec.condition} names none of {all_tools}"
+            near = near_name(name_of(spec.only_if), self._server, self._tools) if spec.only_if else ""
+            return f"{spec.condition} names none of {all_tools}{f'; {near}' if near else ''}"
         hint = yield from self._hint(spec, group)
         return f"{spec.matched_by} matches none of {all_tools}{hint}"
 

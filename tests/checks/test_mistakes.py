@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.checks.inspect import inspect
 from hookproxy.checks.report import CheckedServer
@@ -22,6 +23,7 @@ from hookproxy.dialects.shared.unread_members import unread
 from hookproxy.hooks.coverage import coverage
 from hookproxy.model.errors import UserError
 from hookproxy.model.hooks import Ended, HookResult, Tool
+from hookproxy.policy.tool_tables import unknown_tools
 from tests.support.proxy_rig import hook
 
 HOOK: Final = "[[hooks.PreToolUse]]\ncommand = 'true'\n"
@@ -282,6 +284,8 @@ OUTPUTS: Final = (
 """The system, what a hook of it prints, and the answer."""
 
 WITH_SERVER: Final = (
+    (f'{HOOK}if = "git_comit(x)"\n', ":1: hooks.PreToolUse[0]", "did you mean 'git_commit'?"),
+    (f'[tools.git_comit]\nas = "Bash"\n{HOOK}', "tools.git_comit", "did you mean 'git_commit'?"),
     ('[[limits]]\ntool = "git_comit"\ncalls = 1\n', ":1: limits[0]", "did you mean 'git_commit'?"),
     ('[[limits]]\ntool = "mcp__gti__git_commit"\ncalls = 1\n', ":1: limits[0]", "did you mean 'mcp__git__git_commit'?"),
     (rules("Bsh(rm:*)"), ":2: permissions.deny[0]", "did you mean 'Bash'?"),
@@ -321,6 +325,7 @@ def answers(
     if tools:
         listed = [Tool(name) for name in tools]
         server = CheckedServer("git", (), coverage(loaded.groups, loaded.settings, "git", listed))
+        server = replace(server, unknown_tools=unknown_tools(loaded.settings, tools))
     report = inspect(loaded, environ, server)
     found = (*report.findings, *report.remarks)
     return [f"{one.file}:{one.line}: {'' if one.text.startswith(one.key) else one.key} {one.text}" for one in found]
