@@ -28,7 +28,7 @@ def _take(folder: str, options: Namespace) -> int:
     here = machine(working_directory())
     new = candidate(here, options.source)
     page = new_page()
-    describe(page, here, new)
+    describe(page, here, new, is_verbose=options.verbose)
     show(page.text)
     check_new(here, new.pack)
     text = f'[packs]\nuse = ["{new.pack.name}"]\n'

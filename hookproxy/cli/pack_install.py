@@ -105,34 +105,36 @@ def candidate(here: Machine, source: str) -> Candidate:
     return Candidate(pack, path, environment.plan(pack.manifest.needs, folder, os.environ))
 
 
-def describe(page: Page, here: Machine, new: Candidate) -> None:
-    """Add what a pack is, says and needs, without installing anything. Raises UserError for what it must not say."""
+def describe(page: Page, here: Machine, new: Candidate, *, is_verbose: bool) -> None:
+    """Add what a pack is, says and needs, without installing anything; `is_verbose`: all of it. Raises UserError for
+    what it must not say."""
+    most = None if is_verbose else _MOST_SHOWN
     pack = new.pack
     page.line((f"{pack.name} {pack.version}", "bold"), f": {pack.manifest.description}")
     page.row(label("from"), new.source)
     page.row(label("signed"), _signature(pack, here.keys))
     layer = _layer(here, pack)
     specs = [spec for group in layer.groups for spec in group.hooks]
-    for text in _first([_hook(spec) for spec in specs], "hooks"):
+    for text in _first([_hook(spec) for spec in specs], "hooks", most):
         page.row(label("hook"), text)
     rules = layer.settings
     for decision, texts in (("deny", rules.deny), ("ask", rules.ask), ("allow", rules.allow)):
         if texts:
-            page.row(label(decision), ", ".join(_first(texts, "rules")))
+            page.row(label(decision), ", ".join(_first(texts, "rules", most)))
     if rules.default_permission != "allow":
         page.row(label("default"), f"{rules.default_permission}, whatever else allows the rest")
     for limit in layer.settings.limits:
         page.row(label("limit"), limit.summary)
-    _describe_needs(page, new)
+    _describe_needs(page, new, most)
 
 
-def _describe_needs(page: Page, new: Candidate) -> None:
+def _describe_needs(page: Page, new: Candidate, most: int | None) -> None:
     needs = new.pack.manifest.needs
     for program in needs.programs:
         if shutil.which(program) is None:
             page.row(label("missing"), f"{program}: hooks that start it fail", "yellow")
     if new.plan is not None:
-        page.row(label("needs"), ", ".join((f"Python {needs.python}", *_first(needs.packages, "packages"))))
+        page.row(label("needs"), ", ".join((f"Python {needs.python}", *_first(needs.packages, "packages", most))))
         for command in () if new.plan.is_made else new.plan.shown:
             page.row(label("runs"), command)
 
@@ -148,10 +150,10 @@ def _hook(spec: HookSpec) -> str:
     return f"{spec.event} {spec.matcher or '*'}: {spec.target}"
 
 
-def _first(texts: Sequence[str], what: str) -> Iterator[str]:
-    yield from texts[:_MOST_SHOWN]
-    if len(texts) > _MOST_SHOWN:
-        yield f"and {len(texts) - _MOST_SHOWN} more {what}"
+def _first(texts: Sequence[str], what: str, most: int | None) -> Iterator[str]:
+    yield from texts[:most]
+    if most is not None and len(texts) > most:
+        yield f"and {len(texts) - most} more {what}: --verbose shows all"
 
 
 def _layer(here: Machine, pack: Pack) -> Layer:

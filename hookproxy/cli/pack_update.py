@@ -109,7 +109,7 @@ def _show_and_take(here: Machine, state: Installed, new: Candidate, options: Nam
     name, version = new.pack.name, new.pack.version
     old = here.store.pack(name, state.version, state.digest, None)
     page = new_page()
-    describe(page, here, new)
+    describe(page, here, new, is_verbose=options.verbose)
     files = ", ".join(changed_files(old, new.pack)) or "no file but pack.toml"
     page.row(label("changed"), f"{state.version} → {version}: {files}")
     show(page.text)

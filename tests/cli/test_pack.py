@@ -74,6 +74,18 @@ def test_a_pack_is_shown_and_nothing_is_written(
     assert not data(home).exists()
 
 
+def test_all_hooks_of_a_pack_can_be_seen_before_it_is_installed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = "".join(f'[[hooks.PreToolUse]]\nargv = ["sh", "-c", "true {number}"]\n' for number in range(15))
+    source = str(in_folder(tmp_path / "many", packs.pack(files={"hookproxy.toml": config})))
+    assert init.main(["--from", source]) == 0
+    assert "and 3 more hooks: --verbose shows all" in capsys.readouterr().out
+    assert init.main(["--from", source, "--verbose"]) == 0
+    output = capsys.readouterr().out
+    assert [number for number in range(15) if f"true {number}\n" not in output] == []
+
+
 @pytest.mark.parametrize("form", ["folder", "archive"])
 def test_an_installed_pack_decides(
     source: Path, here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
