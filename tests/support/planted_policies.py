@@ -237,7 +237,7 @@ PLANTED: Final = (
         "all but dangerous commands",
         permissions("allow", deny=("run(rm *)", "run(sudo *)", "run(git push --force *)")),
         (
-            (6, shell("git status", "git fetch", "cargo test", "cargo build")),
+            (6, shell("git status", "git fetch origin", "cargo test", "cargo build")),
             (3, shell("git push", rest=lambda rng: f" origin {name(rng)}")),
             (1, shell("git push --force", "git push --force origin", rest=lambda rng: f" {name(rng)}")),
             (1, shell("rm -rf", "rm", "sudo apt-get install", rest=lambda rng: f" {name(rng)}")),
