@@ -114,6 +114,12 @@ def test_a_policy_or_a_file_without_anything_is_an_error(tester: PolicyTester, t
         tester.hook("exit 2").run_cases(tmp_path / "tests.toml")
 
 
+def test_a_policy_may_have_secrets_alone(tester: PolicyTester, tmp_path: Path) -> None:
+    (tmp_path / "hookproxy.toml").write_text("[secrets]\n")
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    assert token not in tester.policy(tmp_path / "hookproxy.toml").call("read", result=f"it is {token}").reads
+
+
 def test_a_time_has_a_time_zone(tester: PolicyTester) -> None:
     with pytest.raises(UserError, match="has no time zone"):
         tester.hook("exit 2").call("read", time=datetime(2026, 11, 23))  # that is what is wrong

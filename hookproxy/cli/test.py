@@ -84,8 +84,7 @@ def _test(options: Namespace) -> int:
             (_policy(options, config, environ, policy_cwd), of_it) for config, of_it in _by_policy(options, files, cwd)
         ]
         for policy, _ in tested:
-            if policy.is_empty:
-                require_policy(policy.all_loaded, "to test")
+            require_policy(policy.all_loaded, "to test")
             tell(*policy.notes, *policy.only_watched)
         progress = _Progress()
         try:

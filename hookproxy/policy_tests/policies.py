@@ -92,14 +92,7 @@ class PolicyUnderTest(Struct, frozen=True):
     @property
     def is_empty(self) -> bool:
         """Nothing could ever refuse or see a call."""
-        return not any(map(_decides, self.all_loaded))
-
-
-def _decides(loaded: Loaded) -> bool:
-    if loaded.watched is not None:
-        return True
-    settings = loaded.settings
-    return bool(loaded.groups or settings.has_rules or settings.limits or settings.has_flow or settings.managed)
+        return not any(loaded.has_policy for loaded in self.all_loaded)
 
 
 def isolated_environment(environ: Mapping[str, str], state: str) -> dict[str, str]:
