@@ -182,7 +182,7 @@ class Lines:
             members = _redacted(members, self.hidden, with_digest=False)
         if masking is None:
             masking = self._masking()
-        if masking is not None:
+        if masking is not None and _may_be_masked(members, masking):
             members = _redacted(members, masking, _KEPT_ARGUMENTS)
         redaction, writer = self._redaction_and_writer()
         if redaction is not None:
@@ -407,6 +407,15 @@ def _redacted(
     if with_digest and line.get("tool") != (tool := members.get("tool")) and isinstance(tool, str):
         line["tool_sha256"] = _sha256(tool.encode(errors="replace"))
     return line
+
+
+def _may_be_masked(members: Mapping[str, object], masking: Masking) -> bool:
+    """False if no member has anything to mask: true of most lines."""
+    try:
+        raw = raw_json.encode({name: value for name, value in members.items() if name not in _KEPT_ARGUMENTS})
+    except UnicodeEncodeError:
+        return True
+    return masking.may_find(raw)
 
 
 def _redacted_text(name: str, text: str, secrets: Removes) -> str:

@@ -7,6 +7,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hookproxy.audit.call_record import Record, RefusedMessage
@@ -141,3 +143,36 @@ def test_there_is_no_digest_of_a_tools_name_in_which_a_secret_is_hidden(kept: Ar
     written = json.loads(lines.of_call(Record("session", "files", "x-hunter2", b"1", b"{}", "agent")))
     assert written["tool"] == "x-{{secret:X:00000000}}"
     assert "tool_sha256" not in written
+
+
+_TEXTS = (
+    "",
+    "a/b.txt",
+    "the words of a man",
+    'say "x"',
+    "tok",
+    "en=hunter22x",
+    "pass",
+    "word: hunter22x",
+    TOKEN,
+    "é",
+    "\\u0070",
+    "\ud800",
+)
+_MEMBERS = st.sampled_from(
+    [*_TEXTS, '{"pin": "4711x"}', '{"p\\u0061ss": "hunter22x"}', '["--password", "hunter22x"]', "mysql -phunter22x"]
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {name: st.lists(_MEMBERS, max_size=3).map("".join) for name in ("tool", "by", "reason", "agent")}
+    )
+)
+def test_a_line_that_is_searched_as_a_whole_is_masked_as_by_each_of_its_texts(texts: dict[str, str]) -> None:
+    record = replace(Record("session", "files", "write", b"1", b'{"a":1}', "agent", at=1.0), **texts)
+    lines = Lines(Settings())
+    as_a_whole = lines.of_call(record)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Masking, "may_find", lambda *_: True)
+        assert lines.of_call(record) == as_a_whole
