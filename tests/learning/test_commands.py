@@ -54,7 +54,17 @@ def test_a_program_without_subcommands_is_opened() -> None:
             "awk",
             "aws s3",
         ),
-        *("/usr/bin/curl", "./gradlew", "time curl", "nohup", "watch", "git push", "git fetch", "git pull", "git archive"),
+        *(
+            "/usr/bin/curl",
+            "./gradlew",
+            "time curl",
+            "nohup",
+            "watch",
+            "git push",
+            "git fetch",
+            "git pull",
+            "git archive",
+        ),
     ],
 )
 def test_what_is_there_to_run_others_is_never_opened(program: str) -> None:
