@@ -131,7 +131,7 @@ class Permissions:
         ruling, default = self._ruling(context), self.rules.default
         if default is Permission.ALLOW:  # true of most configurations
             return ruling
-        if ruling is not None and not (ruling.unreadable and ruling.permission < default):
+        if ruling is not None and not (ruling.only_narrows and ruling.permission < default):
             return ruling
         if self.rules.default_for((context.tool,)) is Permission.ALLOW:
             return ruling

@@ -81,6 +81,13 @@ class RuleDecision(Struct, frozen=True):
     """It only may apply, because a command line cannot be read: a person who is asked needs to know why."""
     is_default: bool = False
     """No rule is about the call: `rule` has the default, as written."""
+    of_named_file: bool = False
+    """The rule is about a file that a command names, so that it says nothing about what else the command does."""
+
+    @property
+    def only_narrows(self) -> bool:
+        """True if no call is better off by it than by a stricter default."""
+        return self.unreadable or self.of_named_file
 
     def by(self, configuration: str) -> str:
         """The rule in words, for approval requests. `configuration` is what the layer's own is called."""
@@ -566,14 +573,14 @@ class ToolRules(Struct, frozen=True):
             named = _named_file(rule, paths, spelled, patterns, folded, budget)
             if named:
                 reason = f"the command names {_shown(named)}"
-                return RuleDecision(permission, rule.parts.text, rule.place, reason, rule.at)
+                return RuleDecision(permission, rule.parts.text, rule.place, reason, rule.at, of_named_file=True)
         return None
 
     def judge_unknown_files(self) -> RuleDecision:
         """The decision on a command that names more files than can be compared. Raises IndexError without rules."""
         permission, rule, _ = self.deny_or_ask[0]
         reason = "the command names too many files to be judged, so it applies"
-        return RuleDecision(permission, rule.parts.text, rule.place, reason, rule.at)
+        return RuleDecision(permission, rule.parts.text, rule.place, reason, rule.at, of_named_file=True)
 
     def judge(
         self, arguments: bytes, budget: WorkBudget | None = None, *, own_tool: bool = False

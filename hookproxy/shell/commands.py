@@ -160,14 +160,7 @@ class _Collector:
         return False
 
     def _add(self, command: Command, depth: int) -> None:
-        for name, value in command.assignments:
-            self.others[value] = None
-            self._assign(name, value, depth)
-        for text in filter(None, (command.input.text, *command.written)):
-            self.others[Word(text, text)] = None
-        if command.input.kind == "file":
-            self.read_files[Word(command.input.text, command.input.text)] = None
-        self.written_files.update((Word(path, path), None) for path in command.written)
+        self._note_others(command, depth)
         words = command.words
         while words and words[0].text == "!":  # behind `time`, it is a word for the grammar, as what follows it
             words = tuple(dropwhile(lambda word: _ASSIGNED.match(word.text), words[1:]))
@@ -182,6 +175,17 @@ class _Collector:
         self._follow(program, words, command, depth)
         if len(self.commands) > before or command.input.kind != "inherited":
             self._add_started(program, words, command, depth)
+
+    def _note_others(self, command: Command, depth: int) -> None:
+        """Note what a command names beside its words."""
+        for name, value in command.assignments:
+            self.others[value] = None
+            self._assign(name, value, depth)
+        if command.input.text:
+            self.others[Word(command.input.text, command.input.text)] = None
+        self.others.update((file.word, None) for file in command.opened)
+        self.read_files.update((file.word, None) for file in command.opened if file.is_read)
+        self.written_files.update((file.word, None) for file in command.opened if file.is_written)
 
     def _follow(self, program: str, words: tuple[Word, ...], command: Command, depth: int) -> None:
         """Follow what a command changes for later ones, and what it runs of that."""

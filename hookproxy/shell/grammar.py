@@ -127,7 +127,7 @@ class Source:
             return Command(())
         if lexed.words:
             self.differs(node, "a word behind a redirection")
-        return Command((), (), lexed.input or INHERITED, lexed.written)
+        return Command((), (), lexed.input or INHERITED, lexed.opened)
 
     def blanked(self, node: Node, start: int, end: int) -> str:
         """Return a part of a node's text in which each expansion is one sign."""

@@ -16,7 +16,7 @@ import re
 from typing import Final
 
 from .heredocs import DELIMITER, expanded_texts, find_body, unquoted
-from .words import GLOB, HOLE, INHERITED, SPLIT, Command, Input, Word, echoed, expand_braces
+from .words import GLOB, HOLE, INHERITED, SPLIT, Command, Input, Opened, Word, echoed, expand_braces, opened
 
 _MOST_COMMANDS: Final = 1200  # reading so many takes some 5 ms
 _MOST_WORK: Final = 20_000  # parts of words, lists and redirections, each by what it takes: about one microsecond
@@ -241,18 +241,18 @@ class _PlainReader:
 
     def _redirect_group(self, before: int, fed: Input) -> None:
         """Read the redirections behind a group, which are those of all commands from this one on."""
-        written: list[str] = []
+        files: list[Opened] = []
         input_: Input | None = None
         after = len(self.commands)
         while (redirection := _REDIRECTION.match(self._line, self._at)) is not None:
-            input_ = self._redirected(redirection, written) or input_
+            input_ = self._redirected(redirection, files) or input_
         if len(self.commands) > after or (input_ and fed.kind == "pipe"):
             raise _NotPlain
-        if written or input_:
+        if files or input_:
             for at in range(before, after):
                 command = self.commands[at]
                 own = input_ if input_ and command.input is fed else command.input
-                self.commands[at] = Command(command.words, command.assignments, own, (*command.written, *written))
+                self.commands[at] = Command(command.words, command.assignments, own, (*command.opened, *files))
 
     def _test(self, fed: Input) -> None:
         """Read `[[ … ]]`. For dash, it is a command; what it tests is read as one, too, as the grammar's way does."""
@@ -299,16 +299,16 @@ class _PlainReader:
     def _simple(self, fed: Input, words: list[Word]) -> None:
         """Read a simple command, of which the first words may be read already."""
         assignments: list[tuple[str, Word]] = []
-        written: list[str] = []
+        files: list[Opened] = []
         if not words and (first := self._first_word(assignments)) is not None:
             words.append(first)
         if words:
             while (redirection := self._read_words(words)) is not None:
-                fed = self._redirected(redirection, written) or fed
+                fed = self._redirected(redirection, files) or fed
             self._check_first(words)
         elif not assignments:
             raise _NotPlain
-        self.commands.append(Command(tuple(words), tuple(assignments), fed, tuple(written)))
+        self.commands.append(Command(tuple(words), tuple(assignments), fed, tuple(files)))
 
     def _read_words(self, words: list[Word]) -> re.Match[str] | None:
         """Read the words that follow. Returns the redirection behind them; None: there is none."""
@@ -363,7 +363,7 @@ class _PlainReader:
         elif "=" in first.text or "{" in first.text or (len(words) == 1 and first.text == "]]"):
             raise _NotPlain
 
-    def _redirected(self, redirection: re.Match[str], written: list[str]) -> Input | None:
+    def _redirected(self, redirection: re.Match[str], files: list[Opened]) -> Input | None:
         """Read the target of a redirection: the input that it gives; None: it is one of output."""
         self._at = redirection.end()
         self._spend(3)
@@ -376,11 +376,8 @@ class _PlainReader:
             raise _NotPlain
         if redirection["input"] == "<<<":
             return Input("text", target.source, target.literal)
-        if redirection["input"]:
-            return Input("file", target.text)
-        if target.literal and target.text != "/dev/null":
-            written.append(target.text)
-        return None
+        files += opened(redirection["input"] or redirection["output"], Word(target.text, target.source))
+        return Input("file", target.text) if redirection["input"] else None
 
     def _heredoc(self, *, without_tabs: bool) -> Input:
         line = self._line

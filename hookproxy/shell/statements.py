@@ -195,8 +195,8 @@ class _Statements:
                 words = words[1:]
         if lexed.behind:
             self._found.commands.append(Command(lexed.behind))
-        if words or lexed.assignments or lexed.written or lexed.input is not None:
-            self._found.commands.append(Command(words, lexed.assignments, lexed.input or input_, lexed.written))
+        if words or lexed.assignments or lexed.opened or lexed.input is not None:
+            self._found.commands.append(Command(words, lexed.assignments, lexed.input or input_, lexed.opened))
 
     def _redirected(self, node: Node, input_: Input, depth: int) -> None:
         body = node.child_by_field_name("body")
@@ -221,7 +221,7 @@ class _Statements:
         for at in range(max(before, len(self._found.commands) - 1) if last_only else before, len(self._found.commands)):
             command = self._found.commands[at]
             input_ = lexed.input or command.input if last_only else command.input
-            self._found.commands[at] = replace(command, input=input_, written=command.written + lexed.written)
+            self._found.commands[at] = replace(command, input=input_, opened=command.opened + lexed.opened)
 
     def _take_descriptor(self, text: str, before: int) -> None:
         """Take `{fd}` away from the last command: right before a redirection, it is the name of its descriptor."""

@@ -51,6 +51,8 @@ _PLAIN: Final = re.compile(r"[^\s\\'\"$`;|&()<>{}*?\[\],.#\x00-\x1f\x7f]+")
 _BARE: Final = re.compile(r"[A-Za-z0-9_@%+:./-]+(?=[ \t]|\Z)")
 """A whole word that means what it says: most are."""
 _REDIRECTION: Final = re.compile(r"(?P<fd>\d+|\{[A-Za-z_]\w*\})?(?P<operator><<<|<&|>&|&>>|&>|<>|>\||>>|<|>)")
+_ELSEWHERE: Final = "\0"
+"""Stands before the operator of a redirection that reads another descriptor than standard input."""
 _BRACKET: Final = re.compile(r"\[[^\s;|&<>()]")
 """A bracket that may begin a pattern, if another one ends it: `[` alone is a command."""
 _EXPANSION_NAME: Final = re.compile(r"\$(?:\w|[@*#?$!({\['\"-])")
@@ -105,14 +107,43 @@ class Input(NamedTuple):
 INHERITED: Final = Input("inherited")
 
 
+class Opened(NamedTuple):
+    """A file that a redirection opens, at whichever descriptor."""
+
+    word: Word
+    operator: str
+    """Without the descriptor."""
+
+    @property
+    def is_read(self) -> bool:
+        """True if it is opened for reading."""
+        return self.operator in ("<", "<>")
+
+    @property
+    def is_written(self) -> bool:
+        """True if it is opened for writing."""
+        return self.operator != "<"
+
+
+def opened(operator: str, target: Word) -> tuple[Opened, ...]:
+    """The file that a redirection opens; none if it is another descriptor, or nothing at all."""
+    of_descriptor = operator in ("<&", ">&") and (target.text.isdecimal() or target.text == "-")
+    is_text = operator == "<<<" or target.text.startswith(HEREDOC)
+    return () if of_descriptor or is_text or target.text == "/dev/null" else (Opened(target, operator),)
+
+
 class Command(Struct, frozen=True):
     """A simple command, and what it reads; without words, only what is set or redirected there, as by a loop."""
 
     words: tuple[Word, ...]
     assignments: tuple[tuple[str, Word], ...] = ()
     input: Input = INHERITED
-    written: tuple[str, ...] = ()
-    """The files that its output goes to, as far as they are certain."""
+    opened: tuple[Opened, ...] = ()
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The files that its output goes to, as far as they are certain."""
+        return tuple(file.word.text for file in self.opened if file.is_written and file.word.literal)
 
 
 def echoed(command: Command) -> str:
@@ -133,8 +164,7 @@ class Lexed(Struct, frozen=True):
     """The variables that are set before the command."""
     input: Input | None
     """A redirected standard input."""
-    written: tuple[str, ...]
-    """The files that its output goes to, as far as they are certain."""
+    opened: tuple[Opened, ...]
     behind: tuple[Word, ...] = ()
     """The words behind `&>`: for dash, they are another command."""
 
@@ -157,12 +187,12 @@ class Lexer:
         """Read a simple command. Raises Disagreement."""
         words: list[Word] = []
         assignments: list[tuple[str, Word]] = []
-        written: list[str] = []
+        files: list[Opened] = []
         input_: Input | None = None
         first_behind: int | None = None
         for operator, raw, source, bare in self._tokens(start, end):
             if operator:
-                input_ = self._redirected(operator, raw, source, written) or input_
+                input_ = self._redirected(operator, raw, source, files) or input_
                 if operator.startswith("&>") and first_behind is None:
                     first_behind = len(words)
                 continue
@@ -176,16 +206,16 @@ class Lexer:
             if len(words) + len(assignments) > _MOST_WORDS:
                 raise Disagreement("too many words")
         behind = () if first_behind is None else tuple(words[first_behind:])
-        return Lexed(tuple(words), tuple(assignments), input_, tuple(written), behind)
+        return Lexed(tuple(words), tuple(assignments), input_, tuple(files), behind)
 
     def words(self, start: int, end: int) -> list[Word]:
         """Read words without redirections, such as those after `for x in`. Raises Disagreement."""
         lexed = self.command(start, end)
-        if lexed.input or lexed.written:
+        if lexed.input or lexed.opened:
             raise Disagreement("a redirection")
         return [*(value for _, value in lexed.assignments), *lexed.words]
 
-    def _redirected(self, operator: str, raw: str, source: str, written: list[str]) -> Input | None:
+    def _redirected(self, operator: str, raw: str, source: str, files: list[Opened]) -> Input | None:
         target = _without_marks(raw)
         if operator == "<<<":
             return Input("text", source, UNKNOWN.search(target) is None)
@@ -194,10 +224,9 @@ class Lexer:
                 if not target[1:].isdecimal() or int(target[1:]) >= len(self._heredocs):
                     raise Disagreement("a here-document")
                 return self._heredocs[int(target[1:])]
+            files += opened(operator, Word(target, source))
             return Input("file", target)
-        names_file = target != "/dev/null" and not (operator == ">&" and target.isdecimal())
-        if names_file and UNKNOWN.search(target) is None:
-            written.append(target)
+        files += opened(operator.removeprefix(_ELSEWHERE), Word(target, source))
         return None
 
     def _tokens(self, at: int, end: int) -> Iterator[tuple[str, str, str, bool]]:
@@ -230,12 +259,12 @@ class Lexer:
             raise Disagreement("a redirection without a target")
 
     def _operator(self, redirection: re.Match[str]) -> str:
-        """The operator of a redirection; one that begins with `><` reads another descriptor than standard input."""
+        """The operator of a redirection, behind a mark if it reads another descriptor than standard input."""
         operator = redirection["operator"]
         if self._line.startswith("<<", redirection.start("operator")) and operator != "<<<":
             raise Disagreement("a here-document")
         of_other = redirection["fd"] and redirection["fd"] != "0" and operator.startswith("<")
-        return ">" + operator if of_other else operator
+        return _ELSEWHERE + operator if of_other else operator
 
     def _skip_blanks(self, at: int, end: int) -> int:
         line = self._line

@@ -113,6 +113,20 @@ def test_what_the_rule_certainly_denies_to_read_no_command_that_names_it_reads(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(("command", "denied"), [("cat .env", True), ("head .env", False)])
+async def test_asking_about_a_file_does_not_open_a_default_that_denies(
+    command: str, denied: bool, tmp_path: Path
+) -> None:
+    config = '[permissions]\ndefault = "deny"\nask = ["Read(**/.env)"]\nallow = ["Bash(head *)"]'
+    row = AGENTS["claude"]
+    document = json.dumps(row.before).replace("rm -rf x", command).replace("rm x", command)
+    async with judging(configured(tmp_path, config)) as judge:
+        request = Request("claude", "/", {"PATH": "/usr/bin:/bin", **row.before_variables}, document.encode())
+        answer = permission("claude", await judge.judge(request))
+    assert answer is (Permission.DENY if denied else Permission.ASK)
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("agent", ["claude", "codex", "cursor", "gemini"])
 async def test_an_agents_own_shell_is_judged_so_where_nothing_else_is_about_it(agent: str, tmp_path: Path) -> None:
     row = AGENTS[agent]

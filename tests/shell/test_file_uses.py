@@ -70,6 +70,15 @@ scp .env h:
 split .env
 /usr/bin/cat .env
 nice cat .env
+cat <&3 3< .env
+exec 3<.env
+exec {fd}<.env
+cat <> .env
+cat 3<> .env <&3
+while read -u 3 l; do :; done 3< .env
+while read l; do :; done < "$PWD/.env"
+A=.env; cat < "$A"
+{ cat <&3; } 3< .env
 """
 WRITES = """
 echo x > .env
@@ -100,6 +109,12 @@ cat x > .env; ls
 for f in a; do echo $f; done > .env
 sudo tee .env
 patch .env
+echo x 1<> .env
+echo x >| .env
+echo x &> .env
+echo x >& .env
+echo x > "$PWD/.env"
+exec 5>.env
 gzip .env
 unlink .env
 """
@@ -120,6 +135,9 @@ find . -name .env
 test -f .env
 mkdir -p x
 python x.py .env
+cat 3<<< .env
+cat <&3
+echo x >&2 2>&-
 """
 
 
@@ -147,7 +165,7 @@ def test_a_word_that_is_not_a_file_is_not_taken_for_one(line: str) -> None:
 def test_what_is_only_written_is_not_read_and_the_other_way_round() -> None:
     for line in ("echo x > .env", "rm .env", "cp x .env", "tee .env", "touch .env"):
         assert ".env" not in file_uses(line).read.paths, line
-    for line in ("cat .env", "cp .env x", "sed -n p .env", "grep -i x .env"):
+    for line in ("cat .env", "cat <&3 3< .env", "exec 9<.env", "cp .env x", "sed -n p .env", "grep -i x .env"):
         assert ".env" not in file_uses(line).written.paths, line
 
 

@@ -102,7 +102,12 @@ def test_what_a_command_reads_is_known(line: str, kind: str, text: str) -> None:
 def test_files_and_assignments_are_noted() -> None:
     [command] = statements.read("A=b C='d e' f >g 2>>h 3<i").commands
     assert [(name, value.text) for name, value in command.assignments] == [("A", "b"), ("C", "d e")]
-    assert command.written == ("g", "h", "i")
+    assert command.written == ("g", "h")
+    assert [(file.word.text, file.is_read, file.is_written) for file in command.opened] == [
+        ("g", False, True),
+        ("h", False, True),
+        ("i", True, False),
+    ]
 
 
 @pytest.mark.slow
