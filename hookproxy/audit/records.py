@@ -62,6 +62,8 @@ class HookRun(msgspec.Struct, frozen=True):
     reason: str = ""
     feedback: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    """What is wrong with what it printed: members that its system does not read."""
     input: str = ""
     """The document that it got; empty if the line has a digest or nothing."""
     input_sha256: str = ""

@@ -195,4 +195,5 @@ def as_record(run: ObservedRun) -> HookRun:
         reason=verdict.failure or verdict.reason,
         feedback=verdict.feedback,
         messages=verdict.messages,
+        unread=tuple(hook_run.unread),
     )

@@ -318,7 +318,8 @@ def whole(tmp_path: Path) -> str:
     call = record(2)
     (hook_run,) = call.hook_runs
     result = HookResult(Ended.EXITED, stdout=b'{"updated":1}', stderr=b"slow\x1b[2J", ms=3)
-    call.hook_runs = [replace(hook_run, result=result, input=b'{"tool_name":"write"}', tool_name="mcp__files__write")]
+    got = {"input": b'{"tool_name":"write"}', "tool_name": "mcp__files__write", "unread": ("printed 'updated'",)}
+    call.hook_runs = [replace(hook_run, result=result, **got)]
     call.call, call.final = "a-1", b'{"n":2,"safe":true}'
     call.result_before, call.result_after = b'{"result":1e3}\n', b'{"result":0}\n'
     call.skipped = [Skipped(hook_run.spec, "its matcher 'x' does not match the tool")]
@@ -358,6 +359,7 @@ def test_show_prints_one_call_whole(tmp_path: Path, whole: str) -> None:
         "PreToolUse hook guard.sh",
         "  saw        mcp__files__write",
         "  ended      exited with status 0 after 3 ms",
+        "  problem    printed 'updated'",
         '      "tool_name": "write"',
         '      "updated": 1',
         "    slow\\x1b[2J",

@@ -171,6 +171,7 @@ def _hook(run: HookRun, screen: Screen) -> Iterator[str]:
         ("verdict", f"{verdict}: {run.reason}" if run.reason else verdict),
     ]
     rows += [("feedback", text) for text in run.feedback] + [("message", text) for text in run.messages]
+    rows += [("problem", text) for text in run.unread]
     yield from _facts(rows, screen, "  ")
     for name, text, digest in (
         ("got", run.input, run.input_sha256),
