@@ -188,6 +188,12 @@ def test_pydantic_is_imported_only_where_a_hookproxy_toml_is_read() -> None:
     assert {room(module) for module in users("pydantic")} == {"config"}
 
 
+def test_toml_of_others_is_read_in_one_place() -> None:
+    """Which refuses what would hold the parser for minutes; the others read what is in the package."""
+    own_data = {"learning/commands", "lock/names", "secrets/detectors", "secrets/rules"}
+    assert users("tomllib") == {"model/toml", *own_data}
+
+
 def test_no_pattern_repeats_a_group_possessively() -> None:
     r"""Python 3.11.2, which is Debian's, goes on from amid a group that failed: `(?:ab|c)*+` takes `a` of `ax`.
 

@@ -79,15 +79,15 @@ def is_gateway_file(path: str) -> bool:
         return True
     if not path.endswith(".toml") or not os.path.isfile(path):  # a pipe could be read only once
         return False
-    import tomllib
+    from ..model.toml import parse_toml
 
     try:
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES)
         if b"gateway" not in data and b"servers" not in data:
             return False
-        tables = tomllib.loads(data.decode())
-    except (OSError, ValueError, RecursionError):
+        tables = parse_toml(data.decode())
+    except (OSError, ValueError):
         return False
     return "gateway" in tables or "servers" in tables
 

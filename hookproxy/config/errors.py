@@ -10,6 +10,7 @@ from typing import Final
 from ..model.errors import ConfigError
 from ..model.late_pattern import late_pattern
 from ..model.settings import FORMER_KEYS
+from ..model.toml import NotToml
 
 _HEADER: Final = late_pattern(r"\s*(\[\[?)([^\[\]]+)\]")
 _KEY: Final = late_pattern(r"\s*([\w\-.\"' \t]+?)\s*=")
@@ -19,10 +20,12 @@ FindLine = Callable[[str, Sequence[str | int]], int | None]
 """Returns the line of a key in a text, as `line_of`."""
 
 
-def toml_error(path: str, text: str, message: str) -> ConfigError:
-    """The error to raise for a text that is not TOML; `message` is the message of the parser."""
-    reason, _, position = message.partition(" (at ")
+def toml_error(path: str, text: str, error: NotToml) -> ConfigError:
+    """The error to raise for a text that is not TOML."""
+    reason, _, position = str(error).partition(" (at ")
     line = re.search(r"line (\d+)", position)
+    if error.hint:
+        return ConfigError(f"{path}:{line[1]}" if line else path, f"cannot be read: {reason}", error.hint)
     number = int(line[1]) if line else text.count("\n") + 1  # otherwise the message says "at end of document"
     from .toml_repairs import toml_repair  # only for errors
 

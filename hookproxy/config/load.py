@@ -464,16 +464,15 @@ def _requires_trust(path: str, text: str) -> bool:
 
     `require_trust` in the user's own file applies even if `--config` names another file.
     """
-    import tomllib
-
+    from ..model.toml import NotToml, parse_toml
     from .errors import toml_error
 
     if "require_trust" not in text:  # nothing else of this file is used: it may be invalid
         return False
     try:
-        return tomllib.loads(text).get("require_trust") is not False
-    except tomllib.TOMLDecodeError as error:
-        raise toml_error(path, text, str(error)) from None
+        return parse_toml(text).get("require_trust") is not False
+    except NotToml as problem:
+        raise toml_error(path, text, problem) from None
 
 
 def _with_own_keys(packs: NamedPacks, path: str, own_file: str, file_context: FileContext) -> NamedPacks:

@@ -5,13 +5,13 @@ pydantic is imported only for what is wrong: it takes 100 ms and 12 MB.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 
 from msgspec import ValidationError, convert
 
 from ..model.errors import ConfigError
 from ..model.settings import FORMER_KEYS
+from ..model.toml import NotToml, parse_toml
 from .errors import toml_error
 from .models import ConfigFile, File
 
@@ -24,12 +24,9 @@ def parse(path: str, text: str) -> ConfigFile:
 def read_tables(path: str, text: str) -> dict[str, object]:
     """The tables of the file, not yet validated, under the present names of keys. Raises ConfigError."""
     try:
-        tables: dict[str, object] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise toml_error(path, text, str(error)) from None
-    except RecursionError:
-        raise ConfigError(path, "is nested too deeply", "remove brackets: no key needs more than a few") from None
-    return _with_current_keys(path, tables)
+        return _with_current_keys(path, parse_toml(text))
+    except NotToml as problem:
+        raise toml_error(path, text, problem) from None
 
 
 def validated(path: str, text: str, tables: dict[str, object], whole: type[File]) -> File:

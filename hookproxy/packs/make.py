@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from typing import Final
 
@@ -16,6 +15,7 @@ from ..archives.folder import files_of
 from ..archives.listed import Refused, listed
 from ..files.open_flags import READ_FILE
 from ..model.errors import ConfigError, UserError, file_hint
+from ..model.toml import NotToml, parse_toml
 from ..signing import ssh_signature
 from ..signing.keys import PrivateKey
 from .manifest import MANIFEST, NAME, NAMESPACE, SIGNATURE, read
@@ -85,8 +85,8 @@ def with_files(path: str, text: str, files: Mapping[str, bytes], executable: fro
 def _check_rest(path: str, before: str, after: str) -> None:
     """Raise ConfigError unless both say the same about everything but files."""
     try:
-        old, new = tomllib.loads(before), tomllib.loads(after)
-    except tomllib.TOMLDecodeError as problem:
+        old, new = parse_toml(before), parse_toml(after)
+    except NotToml as problem:
         raise ConfigError(path, f"not TOML: {problem}", "correct it there, and try again") from None
     old.pop("files", None)
     new.pop("files", None)

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final, Literal
 
@@ -20,6 +19,7 @@ from msgspec import Meta, Struct
 from ..archives import archive, names
 from ..archives.listed import ListedFile, Refused, check_files
 from ..model.errors import printable
+from ..model.toml import parse_toml
 from ..signing import ssh_signature
 from ..signing.keys import PublicKey, parse_public
 
@@ -112,9 +112,9 @@ def read(files: Mapping[str, bytes]) -> Manifest:
     except UnicodeDecodeError:
         raise Refused(f"{MANIFEST} is not UTF-8") from None
     try:
-        manifest = msgspec.convert(tomllib.loads(text), Manifest)
+        manifest = msgspec.convert(parse_toml(text), Manifest)
         names.check_all((*manifest.files, *_OWN))
-    except (ValueError, RecursionError) as problem:
+    except ValueError as problem:
         raise Refused(f"{MANIFEST} cannot be read: {printable(str(problem))}") from None
     if compiled := [name for name in manifest.files if "__pycache__" in name.split("/")]:
         raise Refused(f"{MANIFEST} names {compiled[0]}, which Python writes where the pack is used: leave it out")

@@ -8,12 +8,12 @@ that is there already and differs is an error, so nothing of the file changes.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ..config.errors import toml_error
 from ..model.errors import ConfigError
+from ..model.toml import NotToml, parse_toml
 from . import json_file
 from .syntax_tree import Edit, Leaf, ListNode, MappingNode, Tree, apply_edits, location, plain_value
 
@@ -58,9 +58,9 @@ def _values(path: str, text: str) -> object:
     if not path.endswith(".toml"):
         return plain_value(json_file.read(path, text))
     try:
-        return tomllib.loads(text.removeprefix("\ufeff"))
-    except tomllib.TOMLDecodeError as error:
-        raise toml_error(path, text, str(error)) from None
+        return parse_toml(text.removeprefix("\ufeff"))
+    except NotToml as problem:
+        raise toml_error(path, text, problem) from None
 
 
 def _spelled(value: object) -> object:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -20,6 +19,7 @@ from msgspec import Struct
 from ..config.errors import place_of, toml_error
 from ..model.errors import ConfigError
 from ..model.limits import Measure
+from ..model.toml import NotToml, parse_toml
 from .syntax_tree import Edit, apply_edits, end_of_line, quoted
 from .toml_file import Statement, skip_blanks, statements_of, value_end
 
@@ -63,7 +63,7 @@ def merge(path: str, text: str, addition: str, source: str) -> Merged:
 
     Raises ConfigError, which names the line, if a key has another value or the layout cannot be edited safely.
     """
-    before, extra = values_of(path, text), tomllib.loads(addition)
+    before, extra = values_of(path, text), parse_toml(addition)
     expected: Table = copy.deepcopy(before)
     missing = _Comparison(path, text, source)
     missing.add(expected, extra)
@@ -71,8 +71,8 @@ def merge(path: str, text: str, addition: str, source: str) -> Merged:
         return Merged(text, ())
     changed = _with_missing(path, text, addition, source, missing)
     try:
-        after = tomllib.loads(changed.removeprefix("\ufeff"))
-    except tomllib.TOMLDecodeError:
+        after = parse_toml(changed.removeprefix("\ufeff"))
+    except NotToml:
         after = {}
     if after != expected:
         raise ConfigError(path, f"is laid out in a way to which {source} cannot be added", _BY_HAND)
@@ -82,11 +82,9 @@ def merge(path: str, text: str, addition: str, source: str) -> Merged:
 def values_of(path: str, text: str) -> Table:
     """The tables of the text. Raises ConfigError that names the line."""
     try:
-        return tomllib.loads(text.removeprefix("\ufeff"))
-    except tomllib.TOMLDecodeError as problem:
-        raise toml_error(path, text, str(problem)) from None
-    except RecursionError:
-        raise ConfigError(path, "is nested too deeply", "remove brackets: no key needs more than a few") from None
+        return parse_toml(text.removeprefix("\ufeff"))
+    except NotToml as problem:
+        raise toml_error(path, text, problem) from None
 
 
 # --- what is missing ---

@@ -7,7 +7,6 @@ valid; each value that may be edited is read again from its place alone, and mus
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -15,6 +14,7 @@ from msgspec import Struct
 
 from ..config.errors import toml_error
 from ..model.errors import ConfigError
+from ..model.toml import NotToml, parse_toml
 from .syntax_tree import (
     Edit,
     Layout,
@@ -55,15 +55,13 @@ _STRING: Final = re.compile(
 def read(path: str, text: str) -> MappingNode:
     """The table in the file. Only what starts servers has positions. Raises ConfigError that names the line."""
     try:
-        values = tomllib.loads(text.removeprefix("\ufeff"))
-    except tomllib.TOMLDecodeError as problem:
-        raise toml_error(path, text, str(problem)) from None
-    except (RecursionError, ValueError) as problem:
-        raise ConfigError(path, f"cannot be read as TOML: {problem}", "write it in a simpler way") from None
+        values = parse_toml(text.removeprefix("\ufeff"))
+    except NotToml as problem:
+        raise toml_error(path, text, problem) from None
     members = []
     for key, value in values.items():
-        is_servers = key == SERVERS and isinstance(value, dict)
-        members.append(Member(key, -1, -1, _servers(path, text, value) if is_servers else Leaf(-1, -1, value)))
+        tree = _servers(path, text, value) if key == SERVERS and isinstance(value, dict) else Leaf(-1, -1, value)
+        members.append(Member(key, -1, -1, tree))
     return MappingNode(0, len(text), tuple(members))
 
 
@@ -86,7 +84,7 @@ def _member(path: str, text: str, key: str, value: object, statement: Statement 
     start, end = statement.value_start, statement.end
     tree: Tree = Leaf(start, end, value)
     if key in _EDITABLE_KEYS:
-        if tomllib.loads(f"value = {text[start:end]}") != {"value": value}:
+        if parse_toml(f"value = {text[start:end]}") != {"value": value}:
             raise ConfigError(path, "cannot be edited: the layout of this TOML is not understood", _SIMPLIFY_HINT)
         if key == "args" and isinstance(value, list) and all(isinstance(item, str) for item in value):
             tree = _list_node(path, text, start, end, value)
@@ -216,7 +214,7 @@ def _keys_of_servers(text: str, statements: Iterable[Statement]) -> Iterator[Sta
 def _path(key: str) -> tuple[str, ...]:
     """The parts of a key, without their quotation marks."""
     path: list[str] = []
-    value: object = tomllib.loads(f"{key} = 0")
+    value: object = parse_toml(f"{key} = 0")
     while isinstance(value, dict):
         (name, value), *_ = value.items()
         path.append(name)

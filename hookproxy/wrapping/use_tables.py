@@ -5,13 +5,14 @@ They are appended as text, so that everything else in the file keeps its bytes; 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
+from ..config.errors import toml_error
 from ..model.errors import ConfigError
+from ..model.toml import NotToml, parse_toml
 from .syntax_tree import quoted
 
 _USE: Final = "use"
@@ -45,8 +46,8 @@ def inserted_text(path: str, text: str, tables: Sequence[UseTable]) -> str:
     before = _values(path, text)
     expected = {**before, _USE: [*_uses(before), *(table.values for table in tables)]}
     try:
-        after = tomllib.loads(text + inserted)
-    except tomllib.TOMLDecodeError:
+        after = parse_toml(text + inserted)
+    except NotToml:
         hint = 'write each of them as a table of its own: [[use]], and below it file = "…"'
         raise ConfigError(path, "has `use` as a list in brackets, to which setup cannot add", hint) from None
     if after != expected:
@@ -75,9 +76,9 @@ def without(path: str, text: str, inserted: str) -> str:
 
 def _values(path: str, text: str) -> Mapping[str, object]:
     try:
-        return tomllib.loads(text.removeprefix("\ufeff"))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(path, f"not TOML: {error}", "correct it there") from None
+        return parse_toml(text.removeprefix("\ufeff"))
+    except NotToml as problem:
+        raise toml_error(path, text, problem) from None
 
 
 def _uses(values: Mapping[str, object]) -> list[object]:

@@ -94,5 +94,5 @@ def test_a_wrong_value_under_the_former_name_has_its_line() -> None:
 
 
 def test_a_file_that_is_nested_too_deeply_is_an_error_of_its_author() -> None:
-    with pytest.raises(ConfigError, match="is nested too deeply"):
+    with pytest.raises(ConfigError, match="nested too deeply"):
         parse("hookproxy.toml", f"a = {'[' * 5000}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import process_time
 
 import pytest
 
@@ -53,6 +54,13 @@ def test_whatever_is_not_signed_is_refused(change: Callable[[dict[str, bytes]], 
 def test_a_manifest_that_cannot_be_read_is_refused(text: bytes, why: str) -> None:
     with pytest.raises(Refused, match=why):
         verify({**pack(), MANIFEST: text}, None)
+
+
+def test_no_manifest_takes_long_to_read() -> None:
+    started = process_time()
+    with pytest.raises(Refused, match="a key has more than 40 parts"):
+        verify({**pack(), MANIFEST: b"a" + b".a" * 30_000 + b" = 1"}, None)
+    assert process_time() - started < 1
 
 
 def test_a_signature_must_be_right_even_if_nobody_has_said_whose_counts() -> None:

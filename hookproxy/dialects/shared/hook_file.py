@@ -336,11 +336,11 @@ def _blank(text: str) -> str:
 
 def read_toml(path: str, text: str) -> Table:
     """The table in a TOML file. Raises ConfigError, which names the line."""
-    import tomllib  # only few configurations have such a file
+    from ...model.toml import NotToml, parse_toml  # only few configurations have such a file
 
     try:
-        return Table(path, "", tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        return Table(path, "", parse_toml(text))
+    except NotToml as problem:
         raise ConfigError(
             path, f"not TOML: {problem}", "correct it there: quote strings, and write each key once"
         ) from None
