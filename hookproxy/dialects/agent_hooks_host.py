@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, Literal
 
@@ -127,8 +128,8 @@ class AgentHooksHost(Struct, frozen=True, kw_only=True):
     def checked(self, run: HookRun, identity: str | None) -> HookRun:
         """As `Host.checked`: the echo rule comes before all else that a resolution must fulfil."""
         try:
-            echo = msgspec.json.decode(run.result.stdout, type=_Echo)
-        except (ValueError, msgspec.MsgspecError):
+            echo = msgspec.json.decode(verdicts.printed(run.result), type=_Echo)
+        except (ValueError, msgspec.MsgspecError, RecursionError):
             return run
         if echo.context_identity == identity or echo.context_identity is UNSET or _did_not_end(run.result):
             return run
@@ -175,7 +176,7 @@ def _read_resolution(spec: HookSpec, result: HookResult) -> Verdict:
         code = shared_output.exit_failure(result.code, shared_output.decode(result.stderr))
         return _failed(code if result.ended is Ended.EXITED else shared_output.describe_end(spec, result))
     try:
-        resolution = msgspec.json.decode(shared_output.normalise(bytes(result.stdout).strip()), type=_Resolution)
+        resolution = msgspec.json.decode(verdicts.printed(result), type=_Resolution)
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:
         why = str(error) if result.stdout.strip() else "it printed nothing"
         return _failed("gave no valid resolution" + shared_output.explanation(why))
@@ -202,12 +203,18 @@ def _rejected(spec: HookSpec, reason: str, what: str) -> Verdict:
 
 
 def _redacted(document: bytes, path: str) -> bytes:
-    """The context with another value at this path of its target, in both places that have it; empty: no such path."""
-    members = raw_json.fields(document)
-    try:
-        target = verdicts.with_value_at(bytes(members["target"]), path, _REDACTED)
-    except ValueError:
-        return b""
-    whole, part = ("tool_result", "value") if "tool_result" in members else ("tool_call", "args")
-    held = raw_json.with_member(bytes(members[whole]), part, target)
-    return raw_json.with_member(raw_json.with_member(document, "target", target), whole, held)
+    """The context with another value at this path wherever it has it: in its target, in the arguments of the call, and
+    in the result. Empty: no such path."""
+    places = [("target",), ("tool_call", "args"), ("tool_result", "value")]
+    redacted = document
+    for place in places:
+        with suppress(ValueError, KeyError):
+            redacted = _with_redacted(redacted, place, path)
+    return b"" if redacted == document else redacted
+
+
+def _with_redacted(raw: bytes, place: Sequence[str], path: str) -> bytes:
+    """The JSON with another value at a path of what is at this place. Raises KeyError, ValueError: it is not there."""
+    if not place:
+        return verdicts.with_value_at(raw, path, _REDACTED)
+    return raw_json.with_member(raw, place[0], _with_redacted(bytes(raw_json.fields(raw)[place[0]]), place[1:], path))

@@ -5,11 +5,14 @@ A record has no content of the call: it is said where something was rewritten, a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+import msgspec
+from msgspec import Struct
+
+from ..jsonrpc import raw_json
 from ..model.hooks import Ended, HookRun, HookSpec, Order
 from . import agent_hooks_verdicts as verdicts
 from .agent_hooks_verdicts import ABSENT, EVALUATE_ONLY, RESERVED, RESOLVER, Composition
@@ -28,6 +31,23 @@ _Taken = tuple[int | None, Wire]
 """The verdict that counts, and the index of the hook whose it is; None: it is the host's own."""
 
 
+class _Session(Struct):
+    id: str
+
+
+class _Context(Struct):
+    """What a record has of an AgentContext."""
+
+    interception_point: str
+    timestamp: str
+    sequence: int
+    session: _Session
+    target: msgspec.Raw
+
+
+_CONTEXT: Final = msgspec.json.Decoder(_Context)
+
+
 def verdict_of(run: HookRun, target: bytes = b"") -> Wire:
     """The verdict of a run as the standard has it: a failure is a denial with the standard's reason.
 
@@ -41,10 +61,25 @@ def verdict_of(run: HookRun, target: bytes = b"") -> Wire:
     again = verdicts.read_verdict(spec, result)
     if failure := run.verdict.failure or again.failure:
         return _failure(failure, rewrites=not again.failure)
-    wire: Wire = json.loads(result.stdout)
-    if target and wire["decision"] == "transform" and not verdicts.leads_to_value(result.stdout, target):
+    wire = _wire(verdicts.printed(result))
+    path = _path(wire)
+    if target and path is not None and not verdicts.leads_to_value(path, target):
         return {"decision": "deny", "reason": _TRANSFORM_INVALID}
     return wire
+
+
+def _wire(printed: bytes) -> Wire:
+    """A verdict, once it was found to be one. What it would write, and what it says about an approval, stay as they are
+    spelled: that is all that may have numbers which not every reader takes."""
+    members = raw_json.fields(printed)
+    verbatim = ("transform", "approval")
+    return {name: member if name in verbatim else raw_json.decoded(member) for name, member in members.items()}
+
+
+def _path(wire: Wire) -> str | None:
+    """Where a verdict rewrites; None: it does not."""
+    transform = wire.get("transform")
+    return raw_json.text(raw_json.fields(transform)["path"]) if isinstance(transform, msgspec.Raw) else None
 
 
 def _failure(failure: str, *, rewrites: bool) -> Wire:
@@ -60,16 +95,15 @@ def _resolved(run: HookRun) -> Wire:
         return _failure(verdict.failure, rewrites=verdict.answer == "approval")
     if verdict.answer == "rejection" and (named := _NAMED_REASON.match(verdict.reason)):
         return {"decision": "deny", "reason": named[0]}
-    wire: Wire = json.loads(run.result.stdout)["verdict"]
-    return wire
+    return _wire(bytes(raw_json.fields(verdicts.printed(run.result))["verdict"]))
 
 
 def interception_record(event: Emitted, composition: Composition, provider: str | None) -> Mapping[str, object]:
     """The record of an event."""
-    context = json.loads(event.document)
+    context = _CONTEXT.decode(event.document)
     specs = [spec for spec in event.specs if ABSENT not in spec.traits]
     evaluated = all(EVALUATE_ONLY in spec.traits for spec in event.specs)
-    target = json.dumps(context["target"]).encode() if evaluated else b""
+    target = bytes(context.target) if evaluated else b""
     runs = sorted(event.runs, key=lambda run: _place(run, event.specs)) if composition.is_parallel else event.runs
     ran = [run for run in runs if run.result.ended is not Ended.NOT_STARTED or ABSENT in run.spec.traits]
     given = [(run, verdict_of(run, target)) for run in ran]
@@ -79,15 +113,15 @@ def interception_record(event: Emitted, composition: Composition, provider: str 
     if event.problem:
         decided_by, combined = None, {"decision": "deny", "reason": CONTEXT_INVALID}
     return {
-        "interception_point": context["interception_point"],
+        "interception_point": context.interception_point,
         "mode": EVALUATE_ONLY if evaluated else "enforce",
         "verdict": _projected(combined, [wire for _, wire in given]),
         "input_identity": event.input_identity,
         "enforced_identity": event.enforced_identity,
         "identity_provider": provider,
-        "session_id": context["session"]["id"],
-        "sequence": context["sequence"],
-        "timestamp": context["timestamp"],
+        "session_id": context.session.id,
+        "sequence": context.sequence,
+        "timestamp": context.timestamp,
         "decided_by": decided_by,
         "composition": composition.in_effect,
         "verdicts": [
@@ -155,8 +189,8 @@ def _projected(verdict: Wire, all_verdicts: Iterable[Wire]) -> Mapping[str, obje
         shown["message"] = _shortened(message)
     if "approval" in verdict:
         shown["approval"] = {}
-    if isinstance(transform := verdict.get("transform"), dict):
-        shown["transform"] = {"path": transform["path"]}
+    if (path := _path(verdict)) is not None:
+        shown["transform"] = {"path": path}
     wires = list(all_verdicts)
     if warnings := _union(warning for wire in wires for warning in _listed(wire, "warnings")):
         shown["warnings"] = [

@@ -210,7 +210,7 @@ def read_verdict(spec: HookSpec, result: HookResult) -> Verdict:
         stderr = shared_output.decode(result.stderr)
         return _failed("interceptor_failed", shared_output.exit_failure(result.code, stderr))
     try:
-        output = _DECODER.decode(shared_output.normalise(bytes(result.stdout).strip()))
+        output = _DECODER.decode(printed(result))
         _check(output)
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:
         why = str(error) if result.stdout.strip() else "it printed nothing"
@@ -221,6 +221,11 @@ def read_verdict(spec: HookSpec, result: HookResult) -> Verdict:
     if isinstance(output.transform, _Transform):
         return _transform(spec, output.transform, messages)
     return Verdict(messages=messages)
+
+
+def printed(result: HookResult) -> bytes:
+    """What a program has printed, as every reader of it here takes it. Raises ValueError if that is not JSON."""
+    return shared_output.normalise(bytes(result.stdout).strip())
 
 
 def _failed(reason: str, what: str) -> Verdict:
@@ -307,10 +312,10 @@ def _applied(target: bytes, encoded: bytes) -> bytes:
     return with_value_at(target, transform.path, bytes(transform.value))
 
 
-def leads_to_value(verdict: bytes, target: bytes) -> bool:
-    """Whether the rewrite in a verdict could be applied."""
+def leads_to_value(path: str, target: bytes) -> bool:
+    """Whether a rewrite at this path could be applied."""
     try:
-        _applied(target, bytes(raw_json.fields(verdict)["transform"]))
+        with_value_at(target, path, b"null")
     except ValueError:
         return False
     return True

@@ -76,7 +76,10 @@ class Emission:
         hook = next(hook for hook in self._hooks if hook.spec is liftable[0].spec)
         hook = replace(hook, spec=self._resolvers[context.event])
         asked = replace(self._left(context, runs), denial=self._host.denial(liftable[0]))
-        identity = self._host.identity_asked(self._document(hook, asked).stdin)
+        try:
+            identity = self._host.identity_asked(self._document(hook, asked).stdin)
+        except ValueError as problem:  # an earlier hook has put in what has no identity: nobody can approve that
+            return [*runs, self._refused(str(problem))]
         run = self._host.checked(await self._run_hook(hook, asked), identity)
         self._hook_runs[-1] = run
         if run.verdict.failure or run.verdict.permission is not None:
@@ -92,17 +95,21 @@ class Emission:
         problem: str,
     ) -> list[HookRun]:
         """The runs, with a refusal if there is a problem. The record is added to the last one that has ended."""
-        spec = self._hooks[0].spec
         if problem:
-            not_run = HookResult(Ended.NOT_STARTED, detail=problem)
-            refused = HookRun(spec, not_run, self._host.refused(spec, problem))
-            self._hook_runs.append(refused)
-            runs = [*runs, refused]
+            runs = [*runs, self._refused(problem)]
         specs = [hook.spec for hook in self._hooks]
         ended = self._hook_runs[self._before :]
         record = self._host.record(Emitted(document, specs, ended, identity, enforced, problem))
         self._hook_runs[-1] = replace(self._hook_runs[-1], interception=record)
         return runs
+
+    def _refused(self, problem: str) -> HookRun:
+        """The refusal of what has no identity, as the run of the first hook whose refusals count."""
+        refusals = [(hook.spec, self._host.refused(hook.spec, problem)) for hook in self._hooks]
+        spec, verdict = next((one for one in refusals if one[1].permission is not None), refusals[0])
+        refused = HookRun(spec, HookResult(Ended.NOT_STARTED, detail=problem), verdict)
+        self._hook_runs.append(refused)
+        return refused
 
 
 def _lifted(run: HookRun) -> HookRun:

@@ -159,6 +159,10 @@ APPROVES: Final = '{"outcome": "approve", "context_identity": asked["context_ide
 ABOUT: Final = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
 
 
+WATCHES: Final = 'mode = "evaluate_only"\n'
+"""Before what a hook prints: it is only evaluated."""
+
+
 def played(
     folder: Path, keys: str, hooks: dict[str, list[str]], resolver: str = "", **arguments: object
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -169,8 +173,10 @@ def played(
         written += f'resolver = {{ argv = ["{sys.executable}", "approve.py"] }}\n'
     for event, printed in hooks.items():
         for number, text in enumerate(printed):
+            more, text = (WATCHES, text.removeprefix(WATCHES)) if text.startswith(WATCHES) else ("", text)
             (folder / f"{event}{number}.py").write_text(PRINTS.format(printed=text))
-            written += f'[[hooks.{event}]]\ntype = "agent-hooks"\nargv = ["{sys.executable}", "{event}{number}.py"]\n'
+            hook = f'type = "agent-hooks"\nargv = ["{sys.executable}", "{event}{number}.py"]\n{more}'
+            written += f"[[hooks.{event}]]\n{hook}"
     (folder / "hookproxy.toml").write_text(written)
     (folder / "server.py").write_text(SERVER)
     messages: list[dict[str, object]] = [
@@ -252,3 +258,66 @@ def test_nobody_is_consulted_about_a_call_that_is_only_tried(tmp_path: Path) -> 
     ended = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert "a person would be asked" in ended.stdout
     assert not (tmp_path / "asked").exists()
+
+
+@pytest.mark.slow
+def test_a_hook_that_is_only_evaluated_does_not_let_a_call_without_an_identity_pass(tmp_path: Path) -> None:
+    keys = 'identity_provider = "jcs-sha256"'
+    hooks = {"PreToolUse": [WATCHES + '{"decision": "allow"}', '{"decision": "deny"}']}
+    response, _ = played(tmp_path, keys, hooks, n=2**53 + 1)
+    assert "host_error:context_invalid" in json.dumps(response)
+
+
+@pytest.mark.slow
+def test_nobody_approves_what_a_hook_has_left_without_an_identity(tmp_path: Path) -> None:
+    grows = '{"decision": "transform", "transform": {"path": "$target.n", "value": 2**60}}'
+    asks = '{"decision": "deny", "reason": "corp:large", "approval": {}}'
+    allow = APPROVES % '{"decision": "allow"}'
+    response, line = played(tmp_path, 'identity_provider = "jcs-sha256"', {"PreToolUse": [grows, asks]}, allow, n=1)
+    assert "host_error:context_invalid" in json.dumps(response["result"])
+    [record] = line["interceptions"]
+    assert record["verdict"] == {"decision": "deny", "reason": "host_error:context_invalid"}
+
+
+LONG: Final = "1" * 5000
+"""More digits than Python reads as a number."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "printed",
+    [
+        f'{{"decision": "deny", "approval": {{"n": {LONG}}}}}',
+        f'{{"decision": "transform", "transform": {{"path": "$target", "value": {LONG}}}}}',
+        '\v{"decision": "deny"}',
+    ],
+)
+def test_a_hook_that_is_only_evaluated_changes_nothing_whatever_it_prints(tmp_path: Path, printed: str) -> None:
+    hooks = {"PostToolUse": [f"{WATCHES}[print({printed!r}), sys.exit()]"]}
+    response, line = played(tmp_path, "", hooks, x=1)
+    assert response["result"] == {"content": [{"type": "text", "text": '{"x": 1}'}]}
+    [record] = line["interceptions"]
+    assert record["mode"] == "evaluate_only"
+    assert f'"{record["verdict"]["decision"]}"' in printed
+
+
+@pytest.mark.slow
+def test_a_result_with_a_number_of_any_length_is_recorded(tmp_path: Path) -> None:
+    """The server of these tests gives back what it gets, so a rewrite has the text be that number for the next hook."""
+    number = f'[print(\'{{"decision":"transform","transform":{{"path":"$target","value":{LONG}}}}}\'), sys.exit()]'
+    response, line = played(tmp_path, "", {"PostToolUse": [number, '{"decision": "allow"}']}, x=1)
+    assert response["result"]["content"][0]["text"] == LONG
+    assert [one["decision"] for one in line["interceptions"][0]["verdicts"]] == ["transform", "allow"]
+
+
+def test_the_echo_is_checked_in_the_text_that_counts() -> None:
+    printed = "\v" + json.dumps(resolution("approve", ALLOW, "sha256:b"))
+    assert "host_error:approval_identity_mismatch" in resolved(printed).reason
+
+
+def test_the_resolver_of_a_result_does_not_get_redacted_arguments_either() -> None:
+    document = request({"redact": ["$target.pin"]}, RESULT)
+    assert "1234" not in json.dumps(document)
+    assert document["context"]["tool_call"]["args"] == {"to": "ann", "amount": 1.5, "pin": "[redacted]"}
+    assert document["context"]["extensions"]["hookproxy"]["redacted"] == ["$target.pin"]
+    assert document["context_identity"] == context_identity(document["context"])
