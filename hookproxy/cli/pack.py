@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..model.counts import counted
 from ..model.errors import ConfigError, UserError, not_installed, not_written
-from .common import check_archive_name, show_line, working_directory
+from .common import check_archive_name, show_line, tell, working_directory
 from .key_files import private_key, public_keys
 from .layout import show_table
 from .options import Parser
@@ -136,8 +136,9 @@ def _manifest(folder: str, *, must_be_there: bool = False) -> tuple[str, str, di
     """The path of a folder's manifest, its text for the files that are there, and these. Raises UserError."""
     from .. import __version__
     from ..archives.folder import files_of
+    from ..config.pack_manifest import explained
     from ..packs import make
-    from ..packs.manifest import CONFIG, MANIFEST, SIGNATURE
+    from ..packs.manifest import CONFIG, MANIFEST, SIGNATURE, InvalidManifest
 
     if not os.path.isdir(folder):
         raise ConfigError(folder, "is not a folder", "name the folder with hookproxy.toml and the hooks")
@@ -159,7 +160,10 @@ def _manifest(folder: str, *, must_be_there: bool = False) -> tuple[str, str, di
         name = os.path.basename(os.path.realpath(folder))
         text = make.new_manifest(name, _description(files[CONFIG].decode(errors="replace")), ours)
     _check_contents(folder)
-    return path, make.with_files(path, text, files, executable), files, executable
+    try:
+        return path, make.with_files(path, text, files, executable), files, executable
+    except InvalidManifest as problem:
+        raise explained(path, problem) from None
 
 
 def _description(config: str) -> str:
@@ -170,12 +174,13 @@ def _description(config: str) -> str:
 
 
 def _check_contents(folder: str) -> None:
-    """Raise ConfigError for what nobody could install."""
+    """Report programs and files of hooks that are not there. Raises ConfigError for what nobody could install."""
     from ..config.load import read_layer
     from ..config.pack_layer import read_pack
     from ..trust.sources import FileContext
+    from .pack_install import hook_problems
 
-    read_pack(folder, "", FileContext(os.environ, working_directory()), read_layer)
+    tell(*hook_problems(read_pack(folder, "", FileContext(os.environ, working_directory()), read_layer)))
 
 
 def _remove_signature(folder: str) -> None:
@@ -211,15 +216,22 @@ def _write_archive(
 
 def _verify(options: Namespace) -> int:
     from ..archives.listed import Refused
+    from ..config.pack_manifest import explained
     from ..packs import make
-    from ..packs.manifest import verify
+    from ..packs.manifest import MANIFEST, InvalidManifest, verify
     from ..signing.keys import EXTRA
+    from ..trust.sources import FileContext
+    from .pack_install import check_python, read_in_copy
 
     path = os.path.join(working_directory(), options.source)
     keys = public_keys(options.keys) if options.keys is not None else _machine().keys
     files, _executable = make.read_source(path)
     try:
         pack = verify(files, keys)
+        layer, problems = read_in_copy(pack, FileContext(os.environ, working_directory()))
+        check_python(pack, layer)
+    except InvalidManifest as problem:
+        raise explained(os.path.join(options.source, MANIFEST), problem) from None
     except Refused as problem:
         hint = "if you made the pack: hookproxy pack new writes its manifest anew, and pack sign signs it"
         raise UserError(f"{options.source}: {problem}; nobody can install it", hint) from None
@@ -227,6 +239,7 @@ def _verify(options: Namespace) -> int:
         raise not_installed("a signed pack", "cryptography", EXTRA) from None
     show_line(f"{pack.name} {pack.version}: {counted(len(pack.manifest.files), 'file')}, as {pack.digest}")
     show_line(_signed(pack, has_keys=keys is not None))
+    tell(*problems)
     return 0
 
 

@@ -18,10 +18,11 @@ from ..checks import commands
 from ..checks.report import ConfiguredHook
 from ..config.load import Loaded, find_own_file, load_by, managed_layers, read_layer
 from ..config.pack_layer import FOLDER, keys_in_force, read_pack
+from ..config.pack_manifest import explained
 from ..model.errors import ConfigError, UserError, not_installed
 from ..model.hooks import HookSpec
 from ..packs import environment, make
-from ..packs.manifest import TESTS, Pack, check_successor, number, verify
+from ..packs.manifest import MANIFEST, TESTS, InvalidManifest, Pack, check_successor, number, verify
 from ..packs.store import ENVIRONMENTS, Installed, Store
 from ..signing.keys import EXTRA, PublicKey
 from ..trust.sources import FileContext, Layer, data_folder
@@ -43,6 +44,8 @@ class Machine(Struct, frozen=True):
         files, _executable = make.read_source(source)
         try:
             pack = verify(files, self.keys)
+        except InvalidManifest as problem:
+            raise explained(os.path.join(source, MANIFEST), problem) from None
         except Refused as problem:
             raise UserError(f"{source}: {problem}", "nothing was installed; hookproxy pack verify shows more") from None
         except ModuleNotFoundError:
@@ -113,7 +116,8 @@ def describe(page: Page, here: Machine, new: Candidate, *, is_verbose: bool) -> 
     page.line((f"{pack.name} {pack.version}", "bold"), f": {pack.manifest.description}")
     page.row(label("from"), new.source)
     page.row(label("signed"), _signature(pack, here.keys))
-    layer = _layer(here, pack)
+    layer, _problems = read_in_copy(pack, here.files)
+    check_python(pack, layer)
     specs = [spec for group in layer.groups for spec in group.hooks]
     for text in _first([_hook(spec) for spec in specs], "hooks", most):
         page.row(label("hook"), text)
@@ -156,8 +160,9 @@ def _first(texts: Sequence[str], what: str, most: int | None) -> Iterator[str]:
         yield f"and {len(texts) - most} more {what}: --verbose shows all"
 
 
-def _layer(here: Machine, pack: Pack) -> Layer:
-    """What the pack says, read from a copy that nobody else sees."""
+def read_in_copy(pack: Pack, files: FileContext) -> tuple[Layer, list[str]]:
+    """What the pack says, and its `hook_problems`, read from a copy that nobody else sees. Raises UserError for what a
+    pack must not say."""
     with tempfile.TemporaryDirectory(prefix="hookproxy-") as folder:
         for name, content in pack.files.items():
             path = os.path.join(folder, name)
@@ -165,15 +170,29 @@ def _layer(here: Machine, pack: Pack) -> Layer:
             with open(path, "wb") as file:
                 file.write(content)
         try:
-            layer = read_pack(folder, "", here.files, read_layer)
+            layer = read_pack(folder, "", files, read_layer)
+            return layer, [problem.replace(os.path.join(folder, ""), "") for problem in hook_problems(layer)]
         except ConfigError as problem:
             raise UserError(problem.message.replace(os.path.join(folder, ""), ""), problem.hint) from None
+
+
+def check_python(pack: Pack, layer: Layer) -> None:
+    """Raise UserError if hooks of the pack would run without the packages that they need."""
     if pack.manifest.needs.packages and any(spec.type == "python" for g in layer.groups for spec in g.hooks):
         raise UserError(
             f"{pack.name} needs packages for a Python function, which would run in hookproxy's process without them",
             'whoever makes the pack must write it as a program: argv = ["python3", "FILE"], or type = "worker"',
         )
-    return layer
+
+
+def hook_problems(layer: Layer) -> list[str]:
+    """One sentence for each program or file of a hook that is not there; programs may come with the environment."""
+    return [
+        f"{spec.source}: {problem}"
+        for group in layer.groups
+        for spec in group.hooks
+        for problem in commands.problems(ConfiguredHook(spec, group, layer.settings, os.environ))
+    ]
 
 
 def check_new(here: Machine, pack: Pack) -> Installed | None:

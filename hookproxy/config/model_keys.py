@@ -88,8 +88,15 @@ def is_of_cases(model: type[BaseModel]) -> bool:
     return "case" in model.model_fields
 
 
+def is_of_pack(model: type[BaseModel]) -> bool:
+    """Whether it is a `pack.toml`, of which there is no schema."""
+    return "needs" in model.model_fields
+
+
 def schema_verb(model: type[BaseModel]) -> str:
     """The command that shows what the keys of such a file may be."""
+    if is_of_pack(model):
+        return "`hookproxy pack new` in another folder"
     if is_of_cases(model):
         return "`hookproxy help test`"
     return "`hookproxy schema --gateway`" if "gateway" in model.model_fields else "`hookproxy schema`"

@@ -25,7 +25,8 @@ from ..packs.store import ENVIRONMENTS, Store
 from ..signing.keys import PublicKey, parse_public
 from ..trust.scripts import NO_PYCACHE
 from ..trust.sources import FileContext, Layer, data_folder
-from .parse import read_tables
+from .models import ConfigFile
+from .parse import read_tables, validated
 
 ReadLayer: TypeAlias = Callable[[str, FileContext], Layer]
 """Reads a hookproxy.toml, as `load.read_layer`."""
@@ -97,7 +98,10 @@ def read_pack(folder: str, needed: str, file_context: FileContext, read_layer: R
     `needed` is the environment in which its programs run; empty: it needs none.
     """
     path = os.path.join(folder, manifest.CONFIG)
-    _check_tables(path, read_tables(path, file_context.text(path)))
+    text = file_context.text(path)
+    tables = read_tables(path, text)
+    validated(path, text, tables, ConfigFile)  # first of all: a key that is only misspelt is told as such
+    _check_tables(path, tables)
     layer = read_layer(path, file_context)
     layer = replace(layer, groups=tuple(map(_only_narrowing, layer.groups)))
     if not needed:

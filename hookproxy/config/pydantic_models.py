@@ -1,4 +1,4 @@
-"""The tables of `models` as pydantic models, which say precisely what is wrong with a file; also for the JSON Schema.
+"""The tables of `models`, or of another file, as pydantic models, which say what is wrong; also for the JSON Schema.
 
 They are derived, so that both have the same keys. Imported only for an invalid file, and by scripts and tests.
 """
@@ -15,7 +15,7 @@ from itertools import pairwise
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
-from msgspec import NODEFAULT, Meta
+from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import FieldInfo, fields
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
@@ -36,7 +36,7 @@ def explanation(
     path: str,
     text: str,
     tables: dict[str, object],
-    whole: type[Table],
+    whole: type[Struct],
     problem: str,
     find_line: FindLine | None = None,
 ) -> ConfigError:
@@ -78,9 +78,9 @@ def _in_file(error: ErrorDetails, tables: Mapping[str, object]) -> ErrorDetails:
 
 
 @cache
-def model_of(table: type[Table]) -> type[BaseModel]:
+def model_of(table: type[Struct]) -> type[BaseModel]:
     """The model that accepts what the table accepts, with the same keys and defaults, and their descriptions."""
-    texts = _texts(table)
+    texts = _texts(table) if issubclass(table, Table) else {key.name: "" for key in fields(table)}
     derived: dict[str, Any] = {key.name: (_type(key.type), _field(key, texts[key.name])) for key in fields(table)}
     return create_model(table.__name__, __base__=_Model, __doc__=table.__doc__, **derived)
 
@@ -116,7 +116,7 @@ def _field(key: FieldInfo, description: str) -> object:
     if key.default_factory is NODEFAULT:
         return Field(alias=alias, description=description)
     factory = key.default_factory
-    is_table = isinstance(factory, type) and issubclass(factory, Table)
+    is_table = isinstance(factory, type) and issubclass(factory, Struct)
     return Field(model_of(factory)() if is_table else factory(), alias=alias, description=description)
 
 
@@ -127,9 +127,11 @@ def _type(annotation: object) -> object:
         return Annotated[_type(arguments[0]), *(_constraint(meta) for meta in arguments[1:])]
     if origin in (Union, UnionType):
         return Union[tuple(_type(argument) for argument in arguments)]  # noqa: UP007 - of a tuple
+    if origin is tuple:  # in a file it is a list
+        return list[_type(arguments[0])]  # type: ignore[misc]  # of a value, as all of it
     if origin in (list, dict):
         return origin[tuple(_type(argument) for argument in arguments)]
-    if isinstance(annotation, type) and issubclass(annotation, Table):
+    if isinstance(annotation, type) and issubclass(annotation, Struct):
         return model_of(annotation)
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return Annotated[annotation, Field(strict=False)]  # TOML has no enums

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..model.errors import ConfigError
 from .errors import FindLine, line_of
 from .key_repairs import unknown_key
-from .model_keys import is_of_cases, item_of, model_around, schema_verb
+from .model_keys import is_of_cases, is_of_pack, item_of, model_around, schema_verb
 from .value_repairs import EXAMPLES_OF_KEYS, problem, repair
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ def _missing(at: Sequence[str | int], model: type[BaseModel]) -> str:
     """The repair for a key that is missing."""
     if is_of_cases(model):
         return f'add {at[-1]} = "…"'
+    if is_of_pack(model) and at[0] == "files":
+        return "hookproxy pack new FOLDER writes [files] anew"
     of_table = EXAMPLES_OF_KEYS.get(".".join(map(str, at[-2:])))
     example = of_table or EXAMPLES_OF_KEYS.get(str(at[-1]), "…")
     return f"add {at[-1]} = {example}; {schema_verb(model)} shows more"

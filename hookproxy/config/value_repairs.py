@@ -11,7 +11,7 @@ from ..dialects.shared.hook_file import suggestion
 from ..model.durations import DURATION
 from ..model.late_pattern import late_pattern
 from ..model.sizes import SIZE, size_in_bytes
-from .model_keys import is_table_by_name, model_around, schema_verb
+from .model_keys import is_of_pack, is_table_by_name, model_around, schema_verb
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -58,6 +58,8 @@ _FORMS: Final = {
 EXAMPLES_OF_KEYS: Final = {
     "calls": "100",
     "certificate": '"cert.pem"',
+    "description": '"what it does, in one sentence"',
+    "format": '"hookproxy-pack-1"',
     "file": '".claude/settings.json"',
     "issuer": '"https://idp.example.com"',
     "key": '"key.pem"',
@@ -65,10 +67,15 @@ EXAMPLES_OF_KEYS: Final = {
     "model.name": '"small-model"',
     "model.url": '"http://localhost:11434/v1"',
     "monitor.file": '"next.toml"',
+    "hookproxy": '"1.0"',
     "name": '"…"',
+    "packages": '["regex==2025.9.1"]',
     "per": '"minute"',
+    "programs": '["bash", "jq"]',
+    "python": '"3.11"',
     "tool": '"search_*"',
     "url": '"https://mcp.example.com/mcp"',
+    "version": '"1.0.0"',
     "users": '["@developers"]',
     "webhook.secret": '"env:APPROVAL_SECRET"',
     "webhook.url": '"https://chat.example/hooks/approvals"',
@@ -223,6 +230,8 @@ def _of_pattern(key: str, value: str, pattern: str, model: type[BaseModel]) -> s
         host = value.partition("://")[2] or value
         is_here = re.match(r"localhost\b|127\.0\.0\.1\b", host)
         return f'write {key} = "{"http" if is_here else "https"}://{host}"'
+    if is_of_pack(model):
+        return _of_pack(key, value)
     if example := _EXAMPLES_OF_PATTERNS.get(pattern):
         return f"write {key} = {example.format(key=key) if '{key}' in example else example}"
     if form := _FORMS.get(key):
@@ -230,6 +239,23 @@ def _of_pattern(key: str, value: str, pattern: str, model: type[BaseModel]) -> s
         if name := re.sub(form[0], "-", lower).strip("-_."):
             return f"it has {form[1]}: write {json.dumps(name)}"
     return f"{schema_verb(model)} shows what {key} may be"
+
+
+def _of_pack(key: str, value: str) -> str:
+    """As `_of_pattern`, for a `pack.toml`."""
+    if key == "sha256":
+        return "hookproxy pack new FOLDER writes the hashes anew"
+    if key == "name" and (name := re.sub(r"[^a-z0-9-]+", "-", value.lower()).strip("-")[:64]):
+        return f"it has small letters, digits and -: write name = {json.dumps(name)}"
+    if key == "packages":
+        name = re.match(r"[A-Za-z0-9._\-]*", value)[0] or "NAME"  # type: ignore[index]  # it matches always
+        return f'each has its version, and nothing else: write "{name}==1.0", with the right number'
+    if key == "programs":
+        return f"each is a name without blanks: write programs = {json.dumps(value.split() or ['jq'])}"
+    numbers = ".".join(str(int(digits[:9])) for digits in re.findall("[0-9]+", value)[:4])
+    return f"it has numbers with points between them: write {key} = " + (
+        f'"{numbers}"' if numbers else EXAMPLES_OF_KEYS.get(key, '"1.0"')
+    )
 
 
 def duration_meant(text: str) -> str:

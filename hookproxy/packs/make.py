@@ -18,7 +18,7 @@ from ..model.errors import ConfigError, UserError, file_hint
 from ..model.toml import NotToml, parse_toml
 from ..signing import ssh_signature
 from ..signing.keys import PrivateKey
-from .manifest import MANIFEST, NAME, NAMESPACE, SIGNATURE, read
+from .manifest import MANIFEST, NAME, NAMESPACE, SIGNATURE, InvalidManifest, read
 
 _FILES: Final = re.compile(r"^\[files\][ \t]*(#.*)?$", re.MULTILINE)
 _TEMPLATE: Final = """\
@@ -64,7 +64,7 @@ def new_manifest(name: str, description: str, hookproxy: str) -> str:
 
 
 def with_files(path: str, text: str, files: Mapping[str, bytes], executable: frozenset[str]) -> str:
-    """The manifest at `path`, for these files. Raises ConfigError if it could not be used."""
+    """The manifest at `path`, for these files. Raises ConfigError if it could not be used, and InvalidManifest."""
     table = _FILES.search(text)
     head = text[: table.start()] if table else f"{text.rstrip()}\n\n"
     lines = []
@@ -77,17 +77,19 @@ def with_files(path: str, text: str, files: Mapping[str, bytes], executable: fro
     _check_rest(path, text, changed)
     try:
         read({**files, MANIFEST: changed.encode()})
+    except InvalidManifest:
+        raise
     except Refused as problem:
         raise ConfigError(path, str(problem).removeprefix(f"{MANIFEST} "), "correct it there, and try again") from None
     return changed
 
 
 def _check_rest(path: str, before: str, after: str) -> None:
-    """Raise ConfigError unless both say the same about everything but files."""
+    """Raise ConfigError unless both say the same about everything but files, and InvalidManifest."""
     try:
         old, new = parse_toml(before), parse_toml(after)
     except NotToml as problem:
-        raise ConfigError(path, f"not TOML: {problem}", "correct it there, and try again") from None
+        raise InvalidManifest(before, {}, problem) from None
     old.pop("files", None)
     new.pop("files", None)
     if old != new:

@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from ..archives import archive, names
 from ..archives.listed import ListedFile, Refused, check_files
 from ..model.errors import printable
-from ..model.toml import parse_toml
+from ..model.toml import NotToml, parse_toml
 from ..signing import ssh_signature
 from ..signing.keys import PublicKey, parse_public
 
@@ -95,6 +95,17 @@ class Pack(Struct, frozen=True):
         return self.manifest.version
 
 
+class InvalidManifest(Refused):
+    """`pack.toml` is not TOML, or has other keys or values than a manifest."""
+
+    def __init__(self, text: str, tables: dict[str, object], error: NotToml | msgspec.ValidationError) -> None:
+        super().__init__(f"{MANIFEST} cannot be read: {printable(str(error))}")
+        self.text = text
+        self.tables = tables
+        """What it says; empty if it is not TOML."""
+        self.error = error
+
+
 def number(version: str) -> tuple[int, ...]:
     """The version for comparison: 1.0 is 1."""
     parts = [int(part) for part in version.split(".")]
@@ -104,17 +115,22 @@ def number(version: str) -> tuple[int, ...]:
 
 
 def read(files: Mapping[str, bytes]) -> Manifest:
-    """The manifest among these files, whether it is true or not. Raises Refused."""
+    """The manifest among these files, whether it is true or not. Raises Refused, InvalidManifest."""
     try:
         text = files[MANIFEST].decode()
     except KeyError:
         raise Refused(_NO_MANIFEST) from None
     except UnicodeDecodeError:
         raise Refused(f"{MANIFEST} is not UTF-8") from None
+    tables: dict[str, object] = {}
     try:
-        manifest = msgspec.convert(parse_toml(text), Manifest)
+        tables = parse_toml(text)
+        manifest = msgspec.convert(tables, Manifest)
+    except (NotToml, msgspec.ValidationError) as problem:
+        raise InvalidManifest(text, tables, problem) from None
+    try:
         names.check_all((*manifest.files, *_OWN))
-    except ValueError as problem:
+    except names.BadName as problem:
         raise Refused(f"{MANIFEST} cannot be read: {printable(str(problem))}") from None
     if compiled := [name for name in manifest.files if "__pycache__" in name.split("/")]:
         raise Refused(f"{MANIFEST} names {compiled[0]}, which Python writes where the pack is used: leave it out")

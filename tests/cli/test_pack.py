@@ -337,9 +337,10 @@ def test_new_renews_the_hashes_and_keeps_what_was_written(tmp_path: Path) -> Non
         ("quiet", {}, "has no hookproxy.toml"),
         ("Quiet Hooks", {"hookproxy.toml": b""}, "is not a name for a pack"),
         ("quiet", {"hookproxy.toml": b"[permissions]\nallow = ['*']\n"}, "allows nothing by itself"),
-        ("quiet", {"hookproxy.toml": b"x = 1\n"}, "is not for a pack"),
+        ("quiet", {"hookproxy.toml": b"audit = {}\n"}, "is not for a pack"),
+        ("quiet", {"hookproxy.toml": b"permisions = {}\n"}, "permisions: unknown key"),
         ("quiet", {"hookproxy.toml": b"", MANIFEST: b"x = ["}, "not TOML"),
-        ("quiet", {"hookproxy.toml": b"", MANIFEST: b"x = 1\n"}, "cannot be read"),
+        ("quiet", {"hookproxy.toml": b"", MANIFEST: b"x = 1\n"}, "x: unknown key"),
     ],
 )
 def test_what_cannot_be_a_pack_is_an_error(tmp_path: Path, name: str, files: dict[str, bytes], why: str) -> None:
@@ -349,6 +350,67 @@ def test_what_cannot_be_a_pack_is_an_error(tmp_path: Path, name: str, files: dic
         pack.main(["new", str(folder)])
     assert raised.value.hint
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "what", "hint"),
+    [
+        ("description =", "descripton =", "4: descripton: unknown key", "did you mean 'description'?"),
+        ('version = "1.0.0"', 'version = "v1.2"', "3: version: 'v1.2' is not of", 'write version = "1.2"'),
+        ('version = "1.0.0"', "version = 1.0", "3: version: should be a string", 'write version = "1.0"'),
+        ('version = "1.0.0"', "", "version is missing", 'add version = "1.0.0"'),
+        ('name = "quiet"', 'name = "Quiet Hooks"', "2: name: 'Quiet Hooks' is", 'write name = "quiet-hooks"'),
+        ('name = "quiet"', "name = quiet", "2: not TOML", 'name = "quiet"'),
+        ("hookproxy-pack-1", "pack-1", "1: format: should be", "write format = 'hookproxy-pack-1'"),
+        ("[needs]", '[needs]\npackages = ["regex"]', "7: needs.packages[0]: 'regex' is not", '"regex==1.0"'),
+        ("[needs]", "[needs]\nprograms = ['a b']", "7: needs.programs[0]: 'a b' is", 'programs = ["a", "b"]'),
+        ("[needs]", "[needs]\npython = '3.x'", "7: needs.python: '3.x' is", 'write python = "3"'),
+        ("[needs]", "[neds]", "6: neds: unknown key", "did you mean 'needs'?"),
+        ("size =", "sise =", "8: files.hookproxy.toml.sise: unknown key", "did you mean 'size'?"),
+        ('sha256 = "', 'sha256 = "z', "8: files.hookproxy.toml.sha256: 'z", "pack new FOLDER writes the hashes"),
+    ],
+)
+def test_a_mistake_in_the_manifest_has_its_line_and_its_repair(
+    tmp_path: Path, right: str, wrong: str, what: str, hint: str
+) -> None:
+    folder = in_folder(tmp_path / "quiet", packs.pack())
+    text = (folder / MANIFEST).read_text()
+    (folder / MANIFEST).write_text(text.replace(right, wrong, 1))
+    for main, words in ((pack.main, ["verify", str(folder)]), (init.main, ["--from", str(folder)])):
+        with pytest.raises(UserError) as raised:
+            main(words)
+        assert what in raised.value.message
+        assert MANIFEST in raised.value.message
+        assert hint in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("config", "what", "hint"),
+    [
+        ("[permisions]\n", "hookproxy.toml:1: permisions: unknown key", "did you mean 'permissions'?"),
+        ("[permissions]\ndney = []\n", "hookproxy.toml:2: permissions.dney: unknown key", "did you mean 'deny'?"),
+        ("[audit]\n", "hookproxy.toml: audit: is not for a pack", "leave it out of the pack"),
+    ],
+)
+def test_verify_reads_what_the_pack_says(tmp_path: Path, config: str, what: str, hint: str) -> None:
+    folder = in_folder(tmp_path / "quiet", packs.pack(files={"hookproxy.toml": config}))
+    with pytest.raises(UserError) as raised:
+        pack.main(["verify", str(folder)])
+    assert what in raised.value.message
+    assert hint in raised.value.hint
+
+
+def test_a_file_of_a_hook_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = in_folder(tmp_path / "quiet", packs.pack())
+    (folder / "hooks" / "quiet.sh").rename(folder / "hooks" / "other.sh")
+    assert pack.main(["new", str(folder)]) == 0
+    assert "hooks.PreToolUse[0]: there is no file " in capsys.readouterr().err
+    assert pack.main(["verify", str(folder)]) == 0
+    assert "hookproxy.toml: hooks.PreToolUse[0]: there is no file hooks/quiet.sh" in capsys.readouterr().err
+    (folder / "hooks" / "other.sh").rename(folder / "hooks" / "quiet.sh")
+    assert pack.main(["new", str(folder)]) == 0
+    assert pack.main(["verify", str(folder)]) == 0
+    assert "there is no file" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [[], ["nwe"], ["sign", "x"], ["verify", "gone"], ["update"], ["remove", "quiet"]])

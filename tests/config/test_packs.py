@@ -141,7 +141,7 @@ _CEDAR = '[[hooks.PreToolUse]]\ntype = "cedar"\n'
         ('[[use]]\nfile = "x.json"\npermissions = true\n', r"use\[0\]\.permissions: is not for a pack"),
         ('[[use]]\nfile = "x.json"\nsecrets = "values"\n', r'use\[0\]\.secrets: "values" is not for a pack'),
         (f'{_CEDAR}secrets = "values"\n', r'hooks.PreToolUse\[0\]\.secrets: "values" is not for a pack'),
-        ("nonsense = 1\n", "nonsense: is not for a pack"),
+        ("nonsense = 1\n", "nonsense: unknown key"),
         (
             '[hooks.composition]\nresolver = {argv = ["true"]}\n'
             '[[hooks.PreToolUse]]\ntype = "agent-hooks"\nargv = ["true"]\n',
