@@ -27,6 +27,7 @@ from ..policy_tests.cases import TOML, YAML, Case, read_cases
 from ..policy_tests.compare import Came
 from ..policy_tests.policies import isolated_environment, policy_of_loaded
 from ..policy_tests.run import CaseResult, run_policy
+from ..secrets.mask import Masking
 from ..trial.compare import Changed, Question, compare, recorded
 from ..trial.replay import Outcome
 from ..trust.sources import FileContext, Layer
@@ -212,7 +213,7 @@ def _text(outcome: Outcome) -> str:
 
 
 def _words(decision: str, by: str, reason: str) -> str:
-    return decision + (f", by {by}" if by else "") + (f": {reason}" if reason else "")
+    return decision + (f", by {by}" if by else "") + (f": {Masking().text(reason)}" if reason else "")
 
 
 def _summary(compared: _Compared) -> str:

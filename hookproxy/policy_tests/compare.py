@@ -1,7 +1,8 @@
 """Compares the outcome of a step with what is expected of it. Pure.
 
 How it works: `came_of` puts the outcome of a trial into the words of cases (`Came`), and `differences` compares these
-with what the step names; what it does not name may be anything.
+with what the step names; what it does not name may be anything. Differences are shown to people and uploaded by CI
+systems: they are compared as they are, and shown with secrets masked, as records have them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from ..secrets.mask import Masking
 from ..trial.replay import current_outcome, same_json
 from ..trial.report import text_of
 from ..trial.run import TrialResult
@@ -21,7 +23,7 @@ _MISSING = "no text"
 
 
 class Difference(Struct, frozen=True):
-    """One thing that is not as it is expected."""
+    """One thing that is not as it is expected, with secrets masked."""
 
     what: str
     expected: str
@@ -79,6 +81,20 @@ def came_of(trial: TrialResult, step: Step) -> Came:
 
 def differences(came: Came, step: Step) -> Iterator[Difference]:
     """All that is not as expected."""
+    return map(_masked, _differences(came, step))
+
+
+def _masked(difference: Difference) -> Difference:
+    """The difference without secrets; if nothing else differs, it says so."""
+    masking = Masking()
+    expected, actual = masking.text(difference.expected), masking.text(difference.actual)
+    if (expected, actual) == (difference.expected, difference.actual):
+        return difference
+    note = ", but for what is masked here" if expected == actual else ""
+    return Difference(difference.what, expected, f"the same{note}" if note else actual)
+
+
+def _differences(came: Came, step: Step) -> Iterator[Difference]:
     expected = step.expected
     if expected.decision is not None and expected.decision not in came.decisions:
         by = f", by {came.by}" if came.by else ""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
+from ..secrets.mask import Masking
 from .cases import Case
 from .compare import Difference
 from .parts import Part
@@ -50,7 +51,7 @@ def _case_members(result: CaseResult) -> dict[str, object]:
             {
                 "decision": step.came.decision,
                 "by": step.came.by,
-                "reason": step.came.reason,
+                "reason": Masking().text(step.came.reason),
                 "differences": [
                     {"what": difference.what, "expected": difference.expected, "actual": difference.actual}
                     for difference in step.differences

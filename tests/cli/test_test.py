@@ -133,6 +133,38 @@ def test_junit_is_xml_whatever_a_policy_says(folder: Path) -> None:
     assert len(second) == 0
 
 
+TOKEN = f"ghp_{'k3X9' * 9}"
+OTHER_TOKEN = f"ghp_{'Zq71' * 9}"
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--junit", "out.xml"]])
+def test_secrets_in_reasons_and_arguments_are_masked(
+    folder: Path, options: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments = {"token": OTHER_TOKEN, "to": "x"}
+    rewritten = json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": arguments}})
+    (folder / "rewrite.sh").write_text(f"echo '{rewritten}'\n")
+    (folder / "hookproxy.toml").write_text(
+        f'[[hooks.PreToolUse]]\nmatcher = "drop"\ncommand = "echo no {TOKEN} >&2; exit 2"\n'
+        '[[hooks.PreToolUse]]\nmatcher = "send"\ncommand = "sh rewrite.sh"\n'
+    )
+    (folder / "tests.toml").write_text(
+        '[[case]]\nname = "reason"\ncall = { tool = "drop" }\nexpect = { decision = "allow" }\n'
+        f'[[case]]\nname = "arguments"\ncall = {{ tool = "send", arguments = {{ token = "{TOKEN}", to = "x" }} }}\n'
+        f'expect = {{ arguments = {{ token = "{TOKEN}", to = "x" }} }}\n'
+        '[[case]]\nname = "both"\ncall = { tool = "send" }\nexpect = { arguments = { to = "why" } }\n'
+    )
+    assert main(["tests.toml", *options]) == 1
+    shown = capfd.readouterr().out
+    if "--junit" in options:
+        shown += (folder / "out.xml").read_text()
+    assert TOKEN not in shown
+    assert OTHER_TOKEN not in shown
+    assert "no [masked" in shown
+    assert "the same, but for what is masked here" in " ".join(shown.split())
+    assert "why" in shown, "what is no secret is shown"
+
+
 def test_junit_has_each_case_once_if_several_have_one_name(folder: Path) -> None:
     (folder / "tests.toml").write_text(GOOD + GOOD + GOOD)
     assert main(["tests.toml", "--junit", "out.xml"]) == 0
