@@ -227,9 +227,10 @@ class OwnHook(Table, frozen=True):
     """Like the top-level `on_failure`, but only for this hook."""
     secrets: SeenSecrets | None = None
     """What the hook sees of the secrets that `[secrets]` hides: "placeholders" (the default), or their "values"."""
-    mode: Literal["enforce", "monitor", "evaluate_only"] = "enforce"
-    """ "monitor" runs the hook and records what it would have done; nothing is changed by it. "evaluate_only" is for
-    hooks of type "agent-hooks": calls wait for the hook, and what it would have decided is reported and recorded.
+    mode: Literal["enforce", "monitor", "evaluate_only"] | None = None
+    """ "enforce" is the default, unless `[hooks.composition]` says otherwise. "monitor" runs the hook and records what
+    it would have done; nothing is changed by it. "evaluate_only" is for hooks of type "agent-hooks": calls wait for the
+    hook, and what it would have decided is reported and recorded.
     """
 
 
@@ -275,8 +276,8 @@ class Composition(Table, frozen=True):
     """
 
     mode: Literal["enforce", "evaluate_only"] | None = None
-    """ "evaluate_only": the same as in each hook. Only then the file may have no such hook: then the record of each
-    call says so.
+    """ "evaluate_only": the same as in each hook that has no `mode`. Only then the file may have no such hook: then the
+    record of each call says so.
     """
     identity_provider: Literal["jcs-sha256"] | None = None
     """ "jcs-sha256": records have the SHA-256 of what was judged, as canonical JSON, and an approval counts for just

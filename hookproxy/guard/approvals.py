@@ -112,16 +112,22 @@ class GuardApprovals:
             context.session.server, context, proceed.approval_request, native.hooks, self._settings
         )
         left = patience(native.side) * _SHARE - (monotonic() - native.started)
-        return Asked(details, native.hooks, self._settings, _check_edit(native, context), max(left, _LEAST_SECONDS))
+        return Asked(
+            details,
+            native.hooks,
+            self._settings,
+            _check_edit(native, context, self._settings),
+            max(left, _LEAST_SECONDS),
+        )
 
 
-def _check_edit(native: NativeCall, context: EventContext) -> CheckEdit | None:
+def _check_edit(native: NativeCall, context: EventContext, settings: Settings) -> CheckEdit | None:
     side = native.side
     if not (native.may_be_edited and Can.REWRITE in side.can):
         return None
 
     async def check(arguments: bytes) -> None:
-        rewrites.check(context, arguments)
+        rewrites.check(context, arguments, settings.max_depth)
         removed = raw_json.fields(native.record.arguments).keys() - raw_json.fields(arguments).keys()
         if side.merges and removed:
             raise ValueError(f"{side.name} does not let hooks remove arguments, such as {min(removed)!r}")

@@ -9,15 +9,18 @@ from collections.abc import Mapping
 
 import anyio.to_thread
 
-from ..jsonrpc import schema
+from ..jsonrpc import nesting, schema
 from ..model.hooks import EventContext, Tool
 from ..policy import methods
 
 _SAME_NAMES: Mapping[str, str] = {}
 
 
-def check(context: EventContext, sent: bytes) -> None:
-    """Raise ValueError for arguments, under the server's names, that hooks and the server may read differently."""
+def check(context: EventContext, sent: bytes, max_depth: int) -> None:
+    """Raise ValueError for arguments, under the server's names, that hooks and the server may read differently, or not
+    at all."""
+    if nesting.is_deeper(sent, max_depth):  # as for what an agent sends: some hooks could not read it
+        raise ValueError(f"nested deeper than {max_depth} levels (max_depth)")
     if context.alias is not None:
         context.alias.check(sent)
     if methods.JUDGED.get(context.tool) is methods.Direction.FROM_AGENT:

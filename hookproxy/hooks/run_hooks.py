@@ -266,7 +266,7 @@ class HookExecutor:
                 # the hook is valid for its system: the call that it did not want must not run
                 return replace(verdict, arguments=None, failure=failure, fails_closed=True)
             verdict = replace(verdict, arguments=arguments) if arguments is not verdict.arguments else verdict
-            verdict = await _checked_arguments(verdict, context, call_context, listed)
+            verdict = await _checked_arguments(verdict, context, call_context, listed, self.settings.max_depth)
         if verdict.replacement is not None:
             try:
                 verdict = replace(verdict, replacement=group.dialect.real_output(context, verdict.replacement))
@@ -591,7 +591,7 @@ def _untrusted(failure: str) -> Verdict:
 
 
 async def _checked_arguments(
-    verdict: Verdict, context: EventContext, call_context: EventContext, listed: Tool | None
+    verdict: Verdict, context: EventContext, call_context: EventContext, listed: Tool | None, max_depth: int
 ) -> Verdict:
     """The verdict with complete arguments under the server's names; a failure without arguments if they do not fit.
 
@@ -604,7 +604,7 @@ async def _checked_arguments(
         if not normalize.normalize(arguments).startswith(b"{"):
             raise raw_json.Unreadable("they are not an object")
         sent = aliases.for_server(context.alias, arguments)
-        rewrites.check(call_context, sent)
+        rewrites.check(call_context, sent, max_depth)
     except ValueError as unreadable:
         failure = f"rewrote the arguments so that they cannot be read: {unreadable}"
         return replace(verdict, arguments=None, failure=failure)

@@ -230,7 +230,7 @@ def _check_edit(context: CallContext) -> CheckEdit | None:
         return None
 
     async def check(arguments: bytes) -> None:
-        rewrites.check(context.event_context, arguments)
+        rewrites.check(context.event_context, arguments, context.policy.settings.max_depth)
         if problem := await rewrites.mismatch(services.tool(call.tool), arguments):
             raise ValueError(problem)
 

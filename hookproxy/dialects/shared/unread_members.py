@@ -34,11 +34,12 @@ _DOCUMENT: Final = frozenset({"tool_input", "toolInput", "toolArgs", "tool_args"
 def unread(dialect: Dialect, result: HookResult, verdict: Verdict) -> tuple[str, ...]:
     """Sentences without a full stop, that follow the hook's name; `verdict` is what the dialect has read.
 
-    Empty: all is known, it is no JSON object, or the verdict is another failure, which says what is wrong already.
+    Empty: all is known, it is no JSON object, the verdict is another failure, which says what is wrong already, or
+    it is a resolver's answer, which has a form of its own.
     """
     if result.ended is not Ended.EXITED or result.cut or len(result.stdout) > _LONGEST:
         return ()
-    if verdict.failure and not verdict.failure.startswith(LOST):
+    if verdict.answer or (verdict.failure and not verdict.failure.startswith(LOST)):
         return ()
     text = dialect.unframed(bytes(result.stdout)).strip()
     if not text.startswith(b"{"):

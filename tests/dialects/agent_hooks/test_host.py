@@ -160,7 +160,7 @@ ABOUT: Final = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo
 
 
 WATCHES: Final = 'mode = "evaluate_only"\n'
-"""Before what a hook prints: it is only evaluated."""
+"""A line before what a hook prints: it is only evaluated."""
 
 
 def played(
@@ -173,9 +173,9 @@ def played(
         written += f'resolver = {{ argv = ["{sys.executable}", "approve.py"] }}\n'
     for event, printed in hooks.items():
         for number, text in enumerate(printed):
-            more, text = (WATCHES, text.removeprefix(WATCHES)) if text.startswith(WATCHES) else ("", text)
+            mode, _, text = text.rpartition("\n")
             (folder / f"{event}{number}.py").write_text(PRINTS.format(printed=text))
-            hook = f'type = "agent-hooks"\nargv = ["{sys.executable}", "{event}{number}.py"]\n{more}'
+            hook = f'type = "agent-hooks"\nargv = ["{sys.executable}", "{event}{number}.py"]\n{mode}\n'
             written += f"[[hooks.{event}]]\n{hook}"
     (folder / "hookproxy.toml").write_text(written)
     (folder / "server.py").write_text(SERVER)
@@ -321,3 +321,30 @@ def test_the_resolver_of_a_result_does_not_get_redacted_arguments_either() -> No
     assert document["context"]["tool_call"]["args"] == {"to": "ann", "amount": 1.5, "pin": "[redacted]"}
     assert document["context"]["extensions"]["hookproxy"]["redacted"] == ["$target.pin"]
     assert document["context_identity"] == context_identity(document["context"])
+
+
+@pytest.mark.slow
+def test_no_hook_nests_arguments_deeper_than_an_agent_may(tmp_path: Path) -> None:
+    nests = '{"decision": "transform", "transform": {"path": "$target.x", "value": json.loads("[" * 99 + "]" * 99)}}'
+    response, line = played(tmp_path, "", {"PreToolUse": [nests]}, x=1)
+    assert "nested deeper than 64 levels (max_depth)" in json.dumps(response)
+    assert line["decision"] == "deny"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["sequential/run_all", "sequential/first_deny", "parallel/unanimous"])
+def test_the_mode_of_the_composition_holds_for_each_hook_without_a_mode(tmp_path: Path, profile: str) -> None:
+    keys = f'{WATCHES}profile = "{profile}"'
+    response, line = played(tmp_path, keys, {"PreToolUse": ['{"decision": "deny"}']}, x=1)
+    assert response["result"] == {"content": [{"type": "text", "text": '{"x": 1}'}]}
+    assert line["interceptions"][0]["mode"] == "evaluate_only"
+    (tmp_path / "audit.jsonl").unlink()
+    response, line = played(tmp_path, keys, {"PreToolUse": ['mode = "enforce"\n{"decision": "deny"}']}, x=1)
+    assert response["result"]["isError"]
+
+
+@pytest.mark.slow
+def test_nobody_is_told_that_the_answer_of_a_resolver_is_not_read(tmp_path: Path) -> None:
+    asks = '{"decision": "deny", "approval": {}}'
+    _, line = played(tmp_path, "", {"PreToolUse": [asks]}, APPROVES % '{"decision": "allow"}', x=1)
+    assert "does not read" not in json.dumps(line)
