@@ -78,19 +78,20 @@ def may_both_name(specifier: str, pattern: str) -> bool:
     """True if there may be a file that both the path of a rule and a shell's pattern name; both have one case.
 
     A pattern that names a folder names what is in it. Where a path begins with `/`, a pattern must as well: otherwise
-    every `*` might be its first folder.
+    every `*` might be its first folder. Where both begin in the folder of the project, they begin at the same place.
     """
     is_absolute = specifier.startswith("/")
     if is_absolute and not pattern.startswith("/"):
         return False
     parts = [part for part in specifier.removeprefix("~").split("/") if part not in ("", ".")]
-    rule = parts if is_absolute else ["**", *parts]
+    is_below = not pattern.startswith(("/", "~")) and ".." not in pattern and not specifier.startswith("~")
+    rule = parts if is_absolute or is_below else ["**", *parts]
     at = _behind_folders(rule, {0})
     for part in pattern.split("/"):
         if part in ("", ".", "~"):
             continue
         if part == "**":
-            at = set(range(min(at), len(rule) + 1)) if at else at
+            at = _behind_visible(rule, at)
             continue
         stay = {place for place in at if place < len(rule) and rule[place] in ("*", "**")}
         go = {place + 1 for place in at if place < len(rule) and _may_be_same(rule[place], part)}
@@ -104,6 +105,16 @@ def _behind_folders(rule: list[str], places: set[int]) -> set[int]:
         if place in places and part == "**":
             places = places | {place + 1}
     return places
+
+
+def _behind_visible(rule: list[str], places: set[int]) -> set[int]:
+    """The places, and those behind any number of names that a wildcard of a shell may be."""
+    reached = set(places)
+    for place in sorted(places):
+        while place < len(rule) and not rule[place].startswith("."):
+            place += 1
+            reached.add(place)
+    return reached
 
 
 def _as_expression(part: str) -> str:

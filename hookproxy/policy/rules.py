@@ -202,6 +202,8 @@ class _PathRule(Struct, frozen=True):
     pattern: PathPattern
     place: str
     at: str = ""
+    specifiers: tuple[str, ...] = ()
+    """The pattern below each folder that it starts from, as `may_both_name` has it."""
 
     def judged(self, names: Sequence[str]) -> tuple[str, ...]:
         """As `_DenyOrAskRule.judged`: the argument with the path, or what a search is about."""
@@ -239,6 +241,13 @@ class _PathRule(Struct, frozen=True):
         """As `_DenyOrAskRule.places`; a search without a path is one in the folder from which paths start."""
         here = [] if "path" in map(str.casefold, members) else ["."]
         return [*texts, *here, *_joined(texts, self.pattern.word, budget)]
+
+    def may_name(self, pattern: str, budget: WorkBudget) -> bool:
+        """True if a shell's pattern may name a file that the rule is about. Raises BudgetExceeded."""
+        budget.spend(len(self.specifiers) * (1000 + 100 * len(pattern)))
+        at_home = self.pattern.home + pattern[1:] if pattern.startswith("~/") else pattern
+        patterns = [matchers.folded(posixpath.join(folder, at_home)) for folder in self.pattern.folders or ("",)]
+        return any(may_both_name(specifier, given) for specifier in self.specifiers for given in patterns)
 
     def may_match_path(self, text: str, budget: WorkBudget) -> bool:
         """As `_DenyOrAskRule.may_match_path`."""
@@ -639,7 +648,8 @@ def _named_file(  # what the files are called
 ) -> str:
     """The first file that a rule is about; empty: none. Raises BudgetExceeded."""
     if isinstance(rule, _PathRule):
-        return next((path for path in paths if rule.may_match_path(path, budget)), "")
+        named = next((path for path in paths if rule.may_match_path(path, budget)), "")
+        return named or next((pattern for pattern in patterns if rule.may_name(pattern, budget)), "")
     if rule.word in folded or "%" in folded:
         for text in spelled:
             if rule.may_match_path(text, budget):
@@ -746,7 +756,8 @@ def _deny_or_ask_rules(settings: Settings, decision: str, own: Sequence[str]) ->
         yield _deny_or_ask_rule(text, at=settings.rule_places.get(f"{decision} {text}", ""))
     for rule in settings.agent_rules:
         if rule.decision == decision and rule.path:
-            yield _PathRule(_named(rule), _path_pattern(rule, fold=True), rule.place)
+            pattern = _path_pattern(rule, fold=True)
+            yield _PathRule(_named(rule), pattern, rule.place, specifiers=_specifiers(rule))
         elif rule.decision == decision:
             yield _deny_or_ask_rule(rule.text, rule.place)
 
@@ -755,6 +766,14 @@ def _named(rule: AgentRule) -> matchers.Rule:
     """The parts of a rule about the paths of several tools."""
     names = "|".join(map(re.escape, rule.names))
     return matchers.Rule(rule.text, re.compile(names), rule.path, re.compile(names.casefold()))
+
+
+def _specifiers(rule: AgentRule) -> tuple[str, ...]:
+    """The pattern below each folder that it starts from: a single name is for any depth, and all below it as well."""
+    path = rule.path.removeprefix("./").strip("/")
+    depth = "" if "/" in path or rule.path.startswith(("/", "./", "../")) else "**/"
+    below = path if path.endswith("**") else f"{path}/**"
+    return tuple(matchers.folded(f"{base.rstrip('/')}/{depth}{below}") for base in rule.bases)
 
 
 def _path_pattern(rule: AgentRule, *, fold: bool) -> PathPattern:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import dropwhile, pairwise
 from posixpath import join
@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from . import embedded
+from .file_words import from_known_folder
 from .files import Files
 from .program_table import Known, table
 from .programs import Code, Foreign, Started, assigned, runs_command, started
@@ -66,6 +67,8 @@ class Line(Struct, frozen=True, dict=True):
     read_files: tuple[Word, ...] = ()
     written_files: tuple[Word, ...] = ()
     """The files of redirections."""
+    values: Mapping[str, tuple[Word, ...]] = {}
+    """What variables may be, by what the line sets them to."""
 
     @cached_property
     def sets(self) -> frozenset[str]:
@@ -93,6 +96,7 @@ def commands_of(line: str) -> Line:
         tuple(collector.folders),
         tuple(collector.read_files),
         tuple(collector.written_files),
+        {name: tuple(values) for name, values in collector.values.items()},
     )
 
 
@@ -129,6 +133,7 @@ class _Collector:
         self.folders: Final[dict[str, None]] = {}
         self.read_files: Final[dict[Word, None]] = {}
         self.written_files: Final[dict[Word, None]] = {}
+        self.values: Final[dict[str, dict[Word, None]]] = {}
         self._aliases: Final[dict[str, str]] = {}
         """Other names of commands, as `alias` and `hash -p` give them."""
         self._files: Final = Files()
@@ -273,6 +278,7 @@ class _Collector:
         self._aliases[program] = alias
 
     def _assign(self, name: str, value: Word, depth: int) -> None:
+        self.values.setdefault(name, {})[value] = None
         if value.literal:
             self.variables[name] = value.text
             if name in table().options:
@@ -286,7 +292,8 @@ class _Collector:
 def _folders_of(program: str, words: Sequence[Word]) -> Iterator[str]:
     """The folders to which a command goes, as far as they are certain."""
     if program in _GOES:
-        yield next((word.text for word in words[1:] if word.literal and word.text[:1] != "-"), "~")
+        targets = map(from_known_folder, words[1:])
+        yield next((word.text for word in targets if word.literal and word.text[:1] != "-"), "~")
     for before, word in pairwise(words):
         name, equals, value = word.text.partition("=")
         if word.literal and before.text in _GO_OPTIONS:

@@ -41,6 +41,13 @@ def judged(line: str, *deny: str, ask: tuple[str, ...] = (), allow: tuple[str, .
         ("Write(/etc/**)", "echo x > /etc/hosts"),
         ("Edit(/etc/**)", "echo x | sudo tee /etc/hosts"),
         ("Write(src/**)", "rm -rf src/x"),
+        ("Write(**/.env)", "cp /srv/.env ."),
+        ("Write(/etc/**)", "cp -t/etc x"),
+        ("Read(~/.ssh/**)", "H=$HOME; cat $H/.ssh/id"),
+        ("Read(secrets/**)", "ls secrets | while read f; do cat secrets/$f; done"),
+        ("Read(secrets/**)", "find secrets -type f | xargs cat"),
+        ("Read(secrets/**)", "cat $(pwd)/secrets/x"),
+        ("Read(secrets/**)", "cat s*/**"),
     ],
 )
 def test_a_rule_about_a_path_is_about_the_command(rule: str, line: str) -> None:
@@ -58,6 +65,11 @@ def test_a_rule_about_a_path_is_about_the_command(rule: str, line: str) -> None:
         ("Read(**/.env)", "echo x > .env"),
         ("Read(**/build/**)", "npm run build"),
         ("Read(/etc/**)", "cat ../x"),
+        ("Read(/etc/**)", "cat $DIR/etc/x"),
+        ("Read(secrets/**)", "wc -l src/**/*.ts"),
+        ("Read(~/.ssh/**)", "wc -l src/**/*.ts"),
+        ("Read(secrets/**)", "mv x secrets/"),
+        ("Write(/etc/**)", "scp x h:/etc/x"),
         ("Write(/etc/**)", "cat /etc/hosts"),
         ("Write(**/migrations/**)", "rm -rf build/*"),
         ("Read", "cat x"),
@@ -90,6 +102,10 @@ def test_rules_of_an_agents_settings_file_start_from_their_folder() -> None:
     )
     files = CommandFiles(Rules.of(Settings(agent_rules=(rule,))))
     assert files.judge(["cat secrets/x"], WorkBudget()) is not None
+    for line in ("cat s*/x", "cat secrets/$X", "cat $D/secrets/x", "cat /w/secret?/*", "grep -r x secrets"):
+        assert files.judge([line], WorkBudget()) is not None, line
+    for line in ("cat *", "cat src/*", "cat /other/s*/x", "cat $D/x"):
+        assert files.judge([line], WorkBudget()) is None, line
     assert files.judge(["cat /w/secrets/x"], WorkBudget()) is not None
     assert files.judge(["cat /other/secrets/x"], WorkBudget()) is None
 
