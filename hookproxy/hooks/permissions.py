@@ -15,7 +15,7 @@ from ..model.settings import Settings
 from ..policy import matchers, methods
 from ..policy.call_texts import CallArguments
 from ..policy.decide import BEFORE_CALL
-from ..policy.globs import OF_RESOURCE, BudgetExceeded, WorkBudget
+from ..policy.globs import OF_RESOURCE, WorkBudget
 from ..policy.shared_state import NOTHING_SHARED, Shared
 from . import argument_types, bounded_cache
 from .familiar_tools import FamiliarTools
@@ -168,12 +168,15 @@ class Permissions:
             return own
         # a rule must know of a familiar name whether it stands for a method
         of_method = (context.tool,) if methods.is_method(context.tool) else ()
-        by_alias, views = [own], under_aliases(context)
-        for name, readings in views:
-            ruling = self._judge_readings((*of_method, name), readings, budget, own_tool=own_tool)
+        by_alias, of_shell = [own], list[CallArguments]()
+        for name, readings in under_aliases(context):
+            calls = [CallArguments(arguments, budget) for arguments in readings]
+            of_shell += calls if name == _SHELL else ()
+            ruling = self._judge_readings((*of_method, name), readings, calls, own_tool=own_tool)
             if ruling is not None and not (ruling.permission is Permission.ALLOW and _is_recognised(context, name)):
                 by_alias.append(ruling)
-        by_alias.append(self._ruling_on_files(views))
+        if of_shell and self._command_files is not None:
+            by_alias.append(self._command_files.judge_calls(of_shell))
         return max(
             (ruling for ruling in by_alias if ruling is not None),
             key=lambda ruling: ruling.permission,
@@ -193,25 +196,15 @@ class Permissions:
 
         return CommandFiles(self.rules) or None
 
-    def _ruling_on_files(self, views: Sequence[tuple[str, Sequence[bytes]]]) -> RuleDecision | None:
-        """What rules about paths for `Read`, `Write` and `Edit` decide about the files that a command names.
-
-        `views` are as `under_aliases` returns them.
-        """
-        if self._command_files is None:
-            return None
-        lines: dict[str, None] = {}
-        for name, readings in views:
-            if name == _SHELL:
-                for arguments in readings:
-                    lines.update((line, None) for line in _lines(arguments))
-        return self._command_files.judge(lines, WorkBudget()) if lines else None
-
     def _judge_readings(
-        self, names: tuple[str, ...], readings: Sequence[bytes], budget: WorkBudget | None, *, own_tool: bool
+        self, names: tuple[str, ...], readings: Sequence[bytes], calls: Sequence[CallArguments], *, own_tool: bool
     ) -> RuleDecision | None:
         """The strictest ruling on the readings of a call; one of them alone does not allow it."""
-        rulings = [self._judge(names, arguments, budget, own_tool=own_tool) for arguments in readings]
+        about = self._rules_for(names)
+        rulings = [
+            about.judge(arguments, own_tool=own_tool, call=call) if about else None
+            for arguments, call in zip(readings, calls, strict=True)
+        ]
         known = [ruling for ruling in rulings if ruling is not None]
         strictest = max(known, key=lambda ruling: ruling.permission, default=None)
         allows = strictest is not None and strictest.permission is Permission.ALLOW
@@ -303,14 +296,6 @@ class Permissions:
 def _is_asked(proceed: Proceed) -> bool:
     """True if a hook wants a person to be asked that may open the default."""
     return proceed.approval_request is not None and not proceed.approval_request.only_narrows
-
-
-def _lines(arguments: bytes) -> Sequence[str]:
-    """The command lines in the arguments of a call of `Bash`; none in what cannot be read, which other rules judge."""
-    try:
-        return [line for _, line in CallArguments(arguments).texts("command", without_long=True).lines]
-    except (ValueError, RecursionError, BudgetExceeded):
-        return ()
 
 
 def _is_recognised(context: EventContext, name: str) -> bool:

@@ -6,16 +6,24 @@ what is found; an allow rule never covers a command because of the files that it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from posixpath import normpath
 from typing import Final
 
+from ..jsonrpc import raw_json
 from ..model.late_pattern import late_pattern
+from .call_texts import CallArguments
 from .globs import BudgetExceeded, WorkBudget
 from .rules import RuleDecision, Rules
 
 _READ: Final = ("Read",)
 _WRITTEN: Final = ("Write", "Edit")
+_FOLDER_ARGUMENTS: Final = frozenset({
+    "cwd", "workdir", "workingdir", "workingdirectory", "currentdirectory", "currentworkingdirectory", "directory",
+    "dir", "dirpath", "folder", "chdir",
+})  # fmt: skip
+"""Arguments of tools that run commands, without signs between their words, that say in which folder."""
+_NOT_LETTERS: Final = late_pattern(r"[\W_]+")
 _ABOVE: Final = late_pattern(r"(?:\.\.(?:/|$))+")
 """Which folder that is, only the shell knows: what stands behind it may be anywhere."""
 
@@ -30,14 +38,29 @@ class CommandFiles:
         """Some rule may be about the files of a command."""
         return bool(self._read or self._written)
 
-    def judge(self, lines: Iterable[str], budget: WorkBudget) -> RuleDecision | None:
-        """The strictest decision about the files that these command lines name; None: no rule is about them."""
+    def judge_calls(self, calls: Iterable[CallArguments]) -> RuleDecision | None:
+        """The strictest decision about the files that calls of `Bash` name, which are readings of one call; None: no
+        rule is about them. What cannot be read is for other rules.
+        """
+        lines: dict[str, tuple[str, ...]] = {}
+        for call in calls:
+            try:
+                folders = _folders(call)
+                lines.update((line, folders) for _, line in call.texts("command", without_long=True).lines)
+            except (ValueError, RecursionError, BudgetExceeded):
+                continue
+        return self.judge(lines, WorkBudget()) if lines else None
+
+    def judge(self, lines: Mapping[str, Sequence[str]], budget: WorkBudget) -> RuleDecision | None:
+        """The strictest decision about the files that these command lines name, each with the folders in which it may
+        begin; None: no rule is about them.
+        """
         from ..shell.file_uses import TooMany, file_uses  # the grammar of shells takes 30 ms to import, and a table
 
         found: list[RuleDecision] = []
-        for line in lines:
+        for line, folders in lines.items():
             try:
-                uses = file_uses(line)
+                uses = file_uses(line, folders)
                 for rules, files in ((self._read, uses.read), (self._written, uses.written)):
                     if rules and (files.paths or files.patterns):
                         ruling = rules.judge_files(files.paths, _spelled(files.paths), files.patterns, budget)
@@ -45,6 +68,16 @@ class CommandFiles:
             except (TooMany, BudgetExceeded):
                 found += [rules.judge_unknown_files() for rules in (self._read, self._written) if rules]
         return max(found, key=lambda ruling: ruling.permission, default=None)
+
+
+def _folders(call: CallArguments) -> tuple[str, ...]:
+    """The folders that the arguments of a call name for its command. Raises ValueError, BudgetExceeded."""
+    named = (
+        raw_json.text(raw)
+        for name, raw in call.members("").items()
+        if _NOT_LETTERS.sub("", name).casefold() in _FOLDER_ARGUMENTS
+    )
+    return tuple(filter(None, named))
 
 
 def _spelled(paths: Iterable[str]) -> list[str]:

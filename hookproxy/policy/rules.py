@@ -592,14 +592,19 @@ class ToolRules(Struct, frozen=True):
         return RuleDecision(permission, rule.parts.text, rule.place, reason, rule.at, of_named_file=True)
 
     def judge(
-        self, arguments: bytes, budget: WorkBudget | None = None, *, own_tool: bool = False
+        self,
+        arguments: bytes,
+        budget: WorkBudget | None = None,
+        *,
+        own_tool: bool = False,
+        call: CallArguments | None = None,
     ) -> RuleDecision | None:
         """Return the decision about a call with these arguments, normalised JSON; None: no rule applies.
 
-        `budget` is as in `CallArguments`, `own_tool` as in `allowed`.
+        `budget` is as in `CallArguments`, `own_tool` as in `allowed`. `call` has the arguments, if others read them.
         """
         if not (self.words is not None and _is_plain_without(arguments, self.words)):
-            decision = self._denied_or_asked(CallArguments(arguments, budget))
+            decision = self._denied_or_asked(call or CallArguments(arguments, budget))
             if decision is not None:
                 return decision
         return self.allowed(arguments, own_tool=own_tool)

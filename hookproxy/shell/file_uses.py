@@ -92,8 +92,11 @@ def _with_subcommands() -> frozenset[str]:
     return frozenset(of for of, _ in _programs() if of)
 
 
-def file_uses(line: str) -> FileUses:
-    """The files that a line reads and changes, as far as its words say so. Raises TooMany."""
+def file_uses(line: str, starts: Sequence[str] = ()) -> FileUses:
+    """The files that a line reads and changes, as far as its words say so. Raises TooMany.
+
+    `starts` are folders in which it may begin, besides the one from which all paths start.
+    """
     read_line = commands_of(line)
     values, fed = _values(read_line), tuple(islice(_handed_on(read_line), _MOST_HANDED_ON))
     read, written = FileWords(values, fed), FileWords(values, fed)
@@ -104,7 +107,8 @@ def file_uses(line: str) -> FileUses:
     for words in read_line.commands:
         for program, behind in _known(words):
             _note(program, behind, read, written)
-    return FileUses(Files(*read.all(read_line.folders)), Files(*written.all(read_line.folders)))
+    folders = [*read_line.folders, *starts, *(join(start, folder) for start in starts for folder in read_line.folders)]
+    return FileUses(Files(*read.all(folders)), Files(*written.all(folders)))
 
 
 def _known(words: Sequence[Word]) -> Iterator[tuple[_Program, Sequence[Word]]]:

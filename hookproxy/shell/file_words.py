@@ -25,7 +25,6 @@ _BRACED: Final = re.compile(r"[{},]")
 _ONLY_STARS: Final = re.compile(r"(?:(?:\A|/)\*+)+/?\Z")
 _DEEPEST: Final = 4  # values that have values in them: people write two
 _MOST: Final = 4096  # files of one line, in all its folders: each is compared with each rule
-_MOST_ADDED: Final = 2 * _MOST  # words, with each value of their variables: adding so many takes some 30 ms
 
 
 class TooMany(Exception):
@@ -41,7 +40,7 @@ class FileWords:
         self._paths: Final[dict[str, None]] = {}
         self._patterns: Final[dict[str, None]] = {}
         self._unknown: Final[set[tuple[str, str]]] = set()
-        self._left = _MOST_ADDED
+        self._left = _MOST  # words, with each value of their variables: adding so many takes some 40 ms
 
     def add(self, word: Word, depth: int = 0) -> None:
         """Add a file, as far as its name is known. Raises TooMany."""

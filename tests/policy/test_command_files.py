@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hookproxy.guard.exchange import Request
 from hookproxy.model.hooks import Permission
 from hookproxy.model.settings import AgentRule, Settings
+from hookproxy.policy.call_texts import CallArguments
 from hookproxy.policy.command_files import CommandFiles
 from hookproxy.policy.globs import WorkBudget
 from hookproxy.policy.rules import RuleDecision, Rules
@@ -21,7 +22,7 @@ from tests.guard.test_judge import AGENTS, configured, judging, permission
 
 def judged(line: str, *deny: str, ask: tuple[str, ...] = (), allow: tuple[str, ...] = ()) -> RuleDecision | None:
     files = CommandFiles(Rules.of(Settings(deny=deny, ask=ask, allow=allow)))
-    return files.judge([line], WorkBudget()) if files else None
+    return files.judge({line: ()}, WorkBudget()) if files else None
 
 
 @pytest.mark.parametrize(
@@ -101,13 +102,13 @@ def test_rules_of_an_agents_settings_file_start_from_their_folder() -> None:
         "deny", "Read(./secrets/**)", "settings.json", ("Read",), "secrets/**", ("/w",), ("/w",), "/home/a"
     )
     files = CommandFiles(Rules.of(Settings(agent_rules=(rule,))))
-    assert files.judge(["cat secrets/x"], WorkBudget()) is not None
+    assert files.judge({"cat secrets/x": ()}, WorkBudget()) is not None
     for line in ("cat s*/x", "cat secrets/$X", "cat $D/secrets/x", "cat /w/secret?/*", "grep -r x secrets"):
-        assert files.judge([line], WorkBudget()) is not None, line
+        assert files.judge({line: ()}, WorkBudget()) is not None, line
     for line in ("cat *", "cat src/*", "cat /other/s*/x", "cat $D/x"):
-        assert files.judge([line], WorkBudget()) is None, line
-    assert files.judge(["cat /w/secrets/x"], WorkBudget()) is not None
-    assert files.judge(["cat /other/secrets/x"], WorkBudget()) is None
+        assert files.judge({line: ()}, WorkBudget()) is None, line
+    assert files.judge({"cat /w/secrets/x": ()}, WorkBudget()) is not None
+    assert files.judge({"cat /other/secrets/x": ()}, WorkBudget()) is None
 
 
 PATHS = st.lists(st.sampled_from(("a", "b", ".env", "..", "k.pem", "x y")), min_size=1, max_size=4).map("/".join)
@@ -126,6 +127,21 @@ def test_what_the_rule_certainly_denies_to_read_no_command_that_names_it_reads(
     read = Rules.of(Settings(deny=(rule,))).judge(("Read",), json.dumps({"file_path": path}).encode())
     if read is not None and not ("../.." in path or path.count("..") > path.count("/")):
         assert judged(form.format(shlex.quote(path)), rule) is not None
+
+
+@pytest.mark.parametrize("name", ["cwd", "workdir", "working_directory", "workingDir", "Cwd", "dir_path"])
+def test_the_folder_of_an_argument_counts(name: str) -> None:
+    files = CommandFiles(Rules.of(Settings(deny=("Read(secrets/**)",))))
+
+    def is_denied(command: str, folder: object) -> bool:
+        call = CallArguments(json.dumps({"command": command, name: folder}).encode())
+        return files.judge_calls([call]) is not None
+
+    assert is_denied("cat k", "secrets")
+    assert is_denied("cd b && cat k", "./secrets/a")
+    assert is_denied("cat secrets/k", "/srv")
+    assert not is_denied("cat k", "src")
+    assert not is_denied("cat k", ["secrets"])
 
 
 @pytest.mark.anyio
