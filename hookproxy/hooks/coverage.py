@@ -19,6 +19,7 @@ from ..model.counts import counted
 from ..model.hooks import Event, HookSpec, Permission, Tool
 from ..model.settings import Settings, ToolNames
 from ..policy import matchers, methods
+from ..policy.call_texts import SHELL
 from .familiar_tools import FamiliarTools
 from .idle import IdleRule, name_of, near_name
 from .permissions import Permissions, layers
@@ -233,7 +234,8 @@ class _LayerCoverage:
             return False
         rules = self._permissions.rules
         hooks = ((spec, group) for group in self._groups for spec in group.hooks)
-        return bool(rules and rules.name(("Bash",))) or any("Bash" in _familiar(*hook).values() for hook in hooks)
+        by_rule = rules is not None and (rules.name((SHELL,)) or self._permissions.command_files is not None)
+        return by_rule or any("Bash" in _familiar(*hook).values() for hook in hooks)
 
     def look_at_tools(self) -> _Steps:
         """Find out which hooks see which tool."""
@@ -313,13 +315,18 @@ class _LayerCoverage:
         for kind, of_kind in (("deny", rules.deny), ("ask", rules.ask)) if rules is not None else ():
             for rule in of_kind:
                 if not rule.parts.names_methods:
-                    yield (kind, rule.parts.text), (rule.at or rule.place, rule.named)
+                    yield (kind, rule.parts.text), (rule.at or rule.place, partial(self._is_about, rule, rule.named))
         for allow in rules.allow if rules is not None else ():
             if not matchers.rule(allow.text).names_methods:
                 yield ("allow", allow.text), (allow.at or allow.place, partial(_names_any, allow.names_tool))
         for limit, of_limit in limits.table.rules() if limits is not None else ():
             if not of_limit.names_methods:
                 yield ("limit", limit.tool), (limit.place, of_limit.named)
+
+    def _is_about(self, rule: object, is_named: Callable[[Sequence[str]], object], names: Sequence[str]) -> bool:
+        """True if a deny or ask rule is about a tool with these names, or about the files of its commands."""
+        files = self._permissions.command_files
+        return bool(is_named(names)) or (files is not None and files.has(rule, names))
 
     def hidden(self) -> Generator[None, None, list[str]]:
         """The tools that are not listed for the agent."""

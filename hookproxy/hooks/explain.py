@@ -19,6 +19,7 @@ from ..model.hooks import EventContext, HookSpec, Permission, Session, Tool
 from ..model.limits import Limit
 from ..model.settings import OnAsk, Settings
 from ..policy import decide, matchers
+from ..policy.call_texts import SHELL
 from .coverage import HookCoverage, coverage
 from .familiar_tools import FamiliarTools
 from .permissions import Permissions, layers
@@ -188,7 +189,10 @@ def _rules_about(tool: str, layer: Permissions, number: int) -> Iterator[RuleAbo
     certain = layer.certain_names(tool)
     names = layer.groups.possible_names(tool)
     about = layer.rules.about(names)
-    for permission, rule, _ in about.deny_or_ask:
+    of_files = layer.command_files if SHELL in names else None
+    by_name = {id(rule) for _, rule, _ in about.deny_or_ask}
+    by_files = [rule for rule in of_files.rules.deny_or_ask if id(rule[1]) not in by_name] if of_files else []
+    for permission, rule, _ in (*about.deny_or_ask, *by_files):
         always = not rule.parts.specifier and any(map(rule.parts.may_name_tool, certain))
         decision = Answer.DENY if permission is Permission.DENY else Answer.ASK
         yield RuleAbout(decision, rule.parts.text, rule.at or rule.place, always, layer.managed, number)

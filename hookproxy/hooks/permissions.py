@@ -13,7 +13,7 @@ from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, R
 from ..model.hooks import Event, EventContext, Permission, Tool
 from ..model.settings import Settings
 from ..policy import matchers, methods
-from ..policy.call_texts import CallArguments
+from ..policy.call_texts import SHELL, CallArguments
 from ..policy.decide import BEFORE_CALL
 from ..policy.globs import OF_RESOURCE, WorkBudget
 from ..policy.shared_state import NOTHING_SHARED, Shared
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from ..policy.rules import RuleDecision, Rules, ToolRules
     from .call_limits import CallLimits
 
-
-_SHELL: Final = "Bash"
-"""The familiar name of tools that run command lines."""
 
 _MAX_RULES: Final = 1024  # permission rules that hooks may add to a session: the table must stay bounded
 
@@ -171,12 +168,12 @@ class Permissions:
         by_alias, of_shell = [own], list[CallArguments]()
         for name, readings in under_aliases(context):
             calls = [CallArguments(arguments, budget) for arguments in readings]
-            of_shell += calls if name == _SHELL else ()
+            of_shell += calls if name == SHELL else ()
             ruling = self._judge_readings((*of_method, name), readings, calls, own_tool=own_tool)
             if ruling is not None and not (ruling.permission is Permission.ALLOW and _is_recognised(context, name)):
                 by_alias.append(ruling)
-        if of_shell and self._command_files is not None:
-            by_alias.append(self._command_files.judge_calls(of_shell))
+        if of_shell and self.command_files is not None:
+            by_alias.append(self.command_files.judge_calls(of_shell))
         return max(
             (ruling for ruling in by_alias if ruling is not None),
             key=lambda ruling: ruling.permission,
@@ -188,7 +185,7 @@ class Permissions:
         return self.groups.server is None and context.alias is not None and not context.alias.automatic
 
     @cached_property
-    def _command_files(self) -> CommandFiles | None:
+    def command_files(self) -> CommandFiles | None:
         """The rules about files that commands read and write; None: there are none."""
         if self.rules is None:
             return None
@@ -253,7 +250,7 @@ class Permissions:
         if known is None:
             by_rule = self.rules is not None and self.rules.concerns(names)
             by_limit = self.limits is not None and self.limits.table.concerns(names)
-            known = by_rule or by_limit or (_SHELL in names and self._command_files is not None)
+            known = by_rule or by_limit or (SHELL in names and self.command_files is not None)
             bounded_cache.keep(self._concerned, names, known)
         return known
 

@@ -24,6 +24,8 @@ from ..model.counts import counted
 from ..model.hooks import Permission
 from ..model.settings import Settings
 from ..policy import matchers, methods
+from ..policy.call_texts import SHELL, CallArguments
+from ..policy.command_files import CommandFiles
 from ..policy.rules import Rules, ToolRules, parsed
 from .masked import may_be_secret
 from .observations import Observations, Outcome, Seen, Tool
@@ -127,8 +129,9 @@ class _Trial:
         """Judge these calls by the rules that stand. What none that is dropped has decided is decided as before."""
         rules = self._rules()
         abouts = {of_tool.tool.names: rules.about(of_tool.tool.names) for of_tool in self._tools}
+        files = CommandFiles(rules)
         for names, arguments in calls:
-            self._decided[names, arguments] = _decided(abouts[names], arguments)
+            self._decided[names, arguments] = _decided(abouts[names], arguments, files if SHELL in names else None)
 
     def _drop_unreadable(self) -> None:
         """Drop what is not a rule, cannot be read by people, or has something in it that looks like a secret."""
@@ -223,9 +226,22 @@ def _can_be_written(rule: str) -> bool:
     return rule.isprintable()
 
 
-def _decided(about: ToolRules, arguments: bytes) -> tuple[PermissionName, str] | None:
-    """The permission of a call, and the rule that decides it; None: the default decides."""
-    ruling = about.judge(arguments) if about else None
+def _decided(about: ToolRules, arguments: bytes, files: CommandFiles | None) -> tuple[PermissionName, str] | None:
+    """The permission of a call, and the rule that decides it; None: the default decides.
+
+    `files` has the rules about files that commands name; None: the tool runs no commands.
+    """
+    call = CallArguments(arguments)
+    by_name = about.judge(arguments, call=call) if about else None
+    by_file = files.judge_calls([call]) if files is not None else None
+    if (
+        by_file is not None
+        and by_file.permission is Permission.ASK
+        and (by_name is None or not about.allowed(arguments))
+    ):
+        by_file = None  # the default denies what no allow rule covers
+    rulings = [ruling for ruling in (by_name, by_file) if ruling is not None]
+    ruling = max(rulings, key=lambda ruling: ruling.permission, default=None)
     if ruling is None:
         return None
     names: Mapping[Permission, PermissionName] = {

@@ -18,6 +18,8 @@ from .matchers import COMMAND_ARGUMENT
 if TYPE_CHECKING:
     from .resource_uris import UriReadings
 
+SHELL: Final = "Bash"
+"""The familiar name of tools that run command lines."""
 _LIKE_A_PLACE: Final = late_pattern(r"[/.:\\\s]")
 """In an argument's name: the name itself may be a path or an address."""
 HALF_PAIR: Final = late_pattern(r"[\ud800-\udfff]")

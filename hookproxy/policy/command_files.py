@@ -6,13 +6,13 @@ what is found; an allow rule never covers a command because of the files that it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from posixpath import normpath
 from typing import Final
 
 from ..jsonrpc import raw_json
 from ..model.late_pattern import late_pattern
-from .call_texts import CallArguments
+from .call_texts import SHELL, CallArguments
 from .globs import BudgetExceeded, WorkBudget
 from .rules import RuleDecision, Rules
 
@@ -33,10 +33,16 @@ class CommandFiles:
 
     def __init__(self, rules: Rules) -> None:
         self._read, self._written = (rules.about(names).about_files() for names in (_READ, _WRITTEN))
+        self.rules: Final = rules.about((*_READ, *_WRITTEN)).about_files()
+        """All of these rules."""
 
     def __bool__(self) -> bool:
         """Some rule may be about the files of a command."""
         return bool(self._read or self._written)
+
+    def has(self, rule: object, names: Collection[str]) -> bool:
+        """True if a rule is one of these, and a tool with these names may run commands."""
+        return SHELL in names and any(known is rule for _, known, _ in self.rules.deny_or_ask)
 
     def judge_calls(self, calls: Iterable[CallArguments]) -> RuleDecision | None:
         """The strictest decision about the files that calls of `Bash` name, which are readings of one call; None: no

@@ -248,7 +248,8 @@ LEFT_OUT: Final = (
         ([spec("Write|Bash")], Settings(), True),
         ([spec("execute_sql")], Settings(), False),
         ([spec("Bash")], Settings(auto_aliases=False), False),
-        ([], Settings(deny=("Write(x)",)), False),
+        ([], Settings(deny=("Write(x)",)), True),  # it holds for files that commands name
+        ([], Settings(deny=("Write",)), False),
     ],
 )
 def test_the_line_at_start_names_the_tools_that_look_like_commands_and_are_not_bash(
@@ -275,3 +276,12 @@ def test_each_method_says_what_judges_it() -> None:
     assert [method.method for method in found.methods if method.ruled] == ["resources/list"]
     assert not found.hooks[0].why_never
     assert not next(method for method in found.methods if method.method == "completion/complete").covered
+
+
+def test_a_rule_about_files_is_about_tools_that_run_commands() -> None:
+    """Its author may rely on it: it is not idle."""
+    runs = Tool("run_command", b'{"type":"object","properties":{"command":{"type":"string"}}}')
+    other = Tool("get_weather", b'{"type":"object","properties":{"city":{"type":"string"}}}')
+    policy = Settings(deny=("Read(**/.env)",), ask=("Write",))
+    assert [rule.text for rule in coverage([], policy, "server", [runs]).idle_rules] == ["Write"]
+    assert [rule.text for rule in coverage([], policy, "server", [other]).idle_rules] == ["Read(**/.env)", "Write"]

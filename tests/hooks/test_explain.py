@@ -111,6 +111,13 @@ def test_a_rule_about_arguments_decides_some_calls() -> None:
     assert "Bash" in explanation.known_as
 
 
+def test_a_rule_about_files_decides_some_calls_of_a_tool_that_runs_commands() -> None:
+    policy = Settings(deny=("Read(**/.env)",), ask=("Write",))
+    assert [rule.text for rule in explained("run_command", policy).otherwise] == ["Read(**/.env)"]
+    other = Tool("get_weather", b'{"type":"object","properties":{"city":{"type":"string"}}}')
+    assert explain((), policy, SERVER, [other])[0].otherwise == ()
+
+
 def test_a_rule_about_arguments_changes_nothing_of_what_is_refused_anyway() -> None:
     assert explained("run_command", Settings(deny=("Bash(rm:*)", "run_*"))).otherwise == ()
 

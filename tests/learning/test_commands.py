@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hookproxy.policy.rules import Rules
-from tests.support.learning import learned, rules, runs
+from tests.support.learning import learned, line, rules, runs
 
 
 def test_a_subcommand_with_ever_other_arguments_is_opened_and_the_program_is_not() -> None:
@@ -171,3 +171,15 @@ def test_a_person_is_asked_about_hosts_from_which_ever_other_addresses_were_fetc
 
 def test_a_push_is_opened_for_the_remote_that_was_seen() -> None:
     assert rules(runs(*(f"git push origin b{at}" for at in range(9)))) == ["allow run(git push origin *)"]
+
+
+def test_what_passed_is_not_denied_by_a_rule_about_the_file_that_it_names() -> None:
+    """A guard sees the agent's own tools, of which rules about files hold for commands, too."""
+    read = [line("Read", arguments={"file_path": f"/w/src/{at}.py"}) for at in range(5)]
+    denied = [line("Read", "deny", arguments={"file_path": path}) for path in ("/w/.env", "/w/keys/a")]
+    commands = runs("cat /w/.env", "npm test", tool="Bash")
+    proposal = learned([*read, *denied, *commands])
+    assert (proposal.passing, proposal.passed) == (7, 7)
+    texts = rules([*read, *denied, *commands])
+    assert "deny Read(/w/.env)" not in texts
+    assert "deny Read(/w/keys/a)" in texts
