@@ -235,12 +235,14 @@ class HookExecutor:
             verdict = self.secrets.as_meant(verdict, event, context, printed, result.stdout)
             verdict = await self._checked(group, hook, call_context, verdict, listed)
         kept = self.secrets.masked_document(document, spec, event) if self.keeps_input else b""
-        unread = self._unread(group, spec, result, verdict) if b"{" in result.stdout else ()
+        unread = self._unread(group, spec, result, verdict) if result.stdout else ()
         run = HookRun(spec, result, verdict, tool_name=context.tool_name, input=kept, unread=unread)
         return self._finish(group, run, hook_runs)
 
     def _unread(self, group: Group, spec: HookSpec, result: HookResult, verdict: Verdict) -> tuple[str, ...]:
         """As `HookRun.unread`. A hook prints the same few objects again and again: what they mean is kept."""
+        if b"{" not in result.stdout and spec.event is not Event.PRE_TOOL_USE:
+            return ()  # before a call, text may be meant as a denial
         key = (id(group), spec.event, result.code, bool(verdict.failure), bytes(result.stdout[:_LONGEST_KEPT]))
         known = self._unread_of.get(key) if len(result.stdout) <= _LONGEST_KEPT else None
         if known is None:

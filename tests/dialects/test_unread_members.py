@@ -157,3 +157,60 @@ def test_a_failure_because_of_such_a_member_is_followed_by_what_may_be_meant() -
     failed = Verdict(failure="gave the member 'hookSpecificOutput.permissionDecison', which decides nothing there")
     assert "did you mean 'permissionDecision'?" in unread(own, result, failed)[0]
     assert unread(own, result, Verdict(failure="exited with status 1")) == ()
+
+
+_DENIES = "it decides by hookSpecificOutput.permissionDecision or decision or hookSpecificOutput.decision.behavior"
+
+
+@pytest.mark.parametrize(
+    ("printed", "member"), [({"status": "blocked"}, "status"), ({"exit_code": 2}, "exit_code"), ({"x": "deny"}, "x")]
+)
+def test_a_member_that_denies_by_its_value_has_the_repair(printed: dict[str, object], member: str) -> None:
+    [sentence] = reported(DIALECTS["claude"], printed)
+    assert sentence.endswith(f"not read: {member!r} ({_DENIES}, or by the exit status of the hook itself)")
+
+
+@pytest.mark.parametrize("printed", [{"status": "ok"}, {"exit_code": 0}, {"status": "no"}, {"exit_code": False}])
+def test_a_member_that_denies_nothing_is_only_named(printed: dict[str, object]) -> None:
+    [sentence] = reported(DIALECTS["claude"], printed)
+    assert "it decides by" not in sentence
+
+
+@pytest.mark.parametrize(
+    "text", ["decision: block", "permission = deny", "deny", "Blocked.", "x\nverdict: rejected\ny"]
+)
+@pytest.mark.parametrize("name", ["claude", "gemini", "kiro", "lime"])
+def test_a_denial_in_plain_text_is_reported(name: str, text: str) -> None:
+    [sentence] = reported(DIALECTS[name], text)
+    assert sentence.startswith(f"printed a denial as plain text, which {name} does not read: ")
+    assert sentence.endswith("exit status decides" if name == "kiro" else "in JSON, or by the exit status")
+
+
+@pytest.mark.parametrize(
+    "text", ["all fine", "no", "stop", "blocked 3 of 7 tests", "decision: allow", "a deny rule", ""]
+)
+def test_other_plain_text_is_not(text: str) -> None:
+    assert reported(DIALECTS["claude"], text) == ()
+    assert reported(DIALECTS["claude"], "deny", code=2) == (), "it has denied"
+
+
+@pytest.mark.parametrize(
+    ("name", "printed", "words"),
+    [
+        ("claude", {"decision": "deny"}, "(it may be approve, block: did you mean 'block'?)"),
+        ("claude", {"decision": "allow"}, "(it may be approve, block: did you mean 'approve'?)"),
+        (
+            "claude",
+            {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "block"}},
+            "(it may be allow, deny, ask, defer: did you mean 'deny'?)",
+        ),
+        ("copilot", {"permissionDecision": "dney"}, "(it may be allow, deny, ask: did you mean 'deny'?)"),
+        ("cursor", {"permission": "confirm"}, "(it may be allow, deny, ask: did you mean 'ask'?)"),
+        ("lime", {"decision": "nonsense"}, "(it may be block)"),
+    ],
+)
+def test_a_wrong_word_comes_with_the_right_ones(name: str, printed: dict[str, object], words: str) -> None:
+    dialect = DIALECTS[name]
+    spec = replace(hook("x", Event.PRE_TOOL_USE), dialect=name, event_name=next(iter(dialect.events)))
+    verdict = dialect.read_output(spec, HookResult(Ended.EXITED, 0, json.dumps(printed).encode()))
+    assert verdict.failure.endswith(words)

@@ -158,8 +158,7 @@ def _parse(event: Event, stdout: str, cut: bool) -> tuple[_JsonOutput | None, st
     try:
         output = _DECODER.decode(shared_output.normalise(stdout.encode()))
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
-        error = "printed JSON that cannot be read" + shared_output.explanation(str(problem))
-        return None, "" if _are_json_lines(stdout) else error
+        return None, "" if _are_json_lines(stdout) else shared_output.unreadable_json(problem, _DECODER)
     specific = output.hookSpecificOutput
     if specific is not _NO_SPECIFIC and specific.hookEventName != event:
         printed = shared_output.truncate(repr(specific.hookEventName), shared_output.MAX_EXPLANATION)

@@ -22,6 +22,7 @@ from ...jsonrpc import raw_json
 from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from ..dialect import Dialect, Effect
 from . import output as shared_output
+from .decision_words import ALLOWING_WORDS, ASKING_WORDS, DENYING_WORDS
 
 _CUT: Final = "printed more than hookproxy keeps, so what it decided is not known"
 _OTHER_ENCODING: Final = "printed output that is not plain UTF-8, so what it decided is not known"
@@ -76,18 +77,12 @@ _ENCODED: Final = re.compile(r"\beyJ[\w+/=-]{6,}|%7[Bb]|%22|&quot;|&#0*34;|\+AHs
 """JSON in Base64, in the encoding of addresses, of HTML, in UTF-7, in escapes."""
 _LONE_WORD: Final = re.compile(r"[\"'`]?(\w+)[\"'`.!]?")
 
-_DENYING_WORDS: Final = frozenset(
-    ["deny", "denied", "denies", "block", "blocked", "blocks", "reject", "rejected", "rejects", "refuse",
-     "refused", "forbid", "forbidden", "disallow", "disallowed", "cancel", "cancelled", "canceled", "abort",
-     "aborted", "veto", "stop", "halt", "prohibited", "unauthorized", "false", "no"]
-)  # fmt: skip
-_ALLOWING_WORDS: Final = frozenset(
-    ["allow", "allowed", "approve", "approved", "accept", "accepted", "permit", "permitted", "pass", "passed",
-     "continue", "proceed", "ok", "okay", "yes", "true", "none", "undefined", "noop"]
-)  # fmt: skip
+_SURELY_DENYING: Final = DENYING_WORDS - {"false", "no", "stop", "cancel", "halt"}
+"""Those that say nothing else, alone or as the value of a member of any name."""
+_EXIT_STATUS: Final = frozenset(("exitcode", "exit", "exitstatus", "statuscode", "returncode", "status"))
+"""Members that would be the hook's exit status."""
 _NO_VALUES: Final = frozenset(("none", "undefined", "nan"))
 """What languages print in place of a value: a function has returned nothing."""
-_ASKING_WORDS: Final = frozenset(("ask", "force_ask", "defer", "prompt", "confirm"))
 
 _DECISIONS: Final = frozenset(
     ("decision", "permission", "permissiondecision", "behavior", "behaviour", "verdict", "action", "hookdecision")
@@ -196,7 +191,7 @@ def _doubt_of_stderr(stdout: str, stderr: str, verdict: Verdict) -> str:
 def _may_hold_json(text: str) -> bool:
     """Whether something in a text that is not JSON could be meant as the JSON of a verdict."""
     lone = _LONE_WORD.fullmatch(text)
-    if lone is not None and lone[1].lower() in _DENYING_WORDS | _NO_VALUES:
+    if lone is not None and lone[1].lower() in DENYING_WORDS | _NO_VALUES:
         return True
     return any(pattern.search(text) for pattern in (_VERDICT_NAMES, _PLAIN_DENIAL, _OBJECT_START, _ENCODED))
 
@@ -245,17 +240,17 @@ def _is_lost(name: str, path: str, member: object, verdict: Verdict) -> bool:
     if plain == "hookspecificoutput":
         return member is not None and not isinstance(member, dict)
     asks = verdict.permission is Permission.ASK
-    if word in _ASKING_WORDS and plain in _DECISIONS:
+    if word in ASKING_WORDS and plain in _DECISIONS:
         return not asks
     if plain in _PASSES_IF_TRUE:
-        return not (member is None or member is True or word in _ALLOWING_WORDS)
+        return not (member is None or member is True or word in ALLOWING_WORDS)
     if plain in _REFUSES_IF_TRUE:
         return member not in _NOTHING and not (asks and plain in ("review", "ask"))
     if plain in _DECISIONS and not isinstance(member, dict):
         if member is None:  # beside another decision it only says that this member has none
             return verdict.permission is None
-        return not (word == "" or word in _ALLOWING_WORDS)
-    return word in _DENYING_WORDS or _is_lost_rewrite(name, path, member, verdict)
+        return not (word == "" or word in ALLOWING_WORDS)
+    return word in DENYING_WORDS or _is_lost_rewrite(name, path, member, verdict)
 
 
 def may_decide(name: str) -> bool:
@@ -264,8 +259,20 @@ def may_decide(name: str) -> bool:
     return any(plain in names for names in (_DECISIONS, _PASSES_IF_TRUE, _REFUSES_IF_TRUE))
 
 
+def denies(name: str, member: object) -> bool:
+    """Whether a member says by its value that the call is refused: `"status": "blocked"`, `"exit_code": 2`."""
+    is_status = _plain(name) in _EXIT_STATUS and isinstance(member, int) and bool(member)
+    return is_status or (_is_denying(member) and isinstance(member, str) and member.strip().lower() in _SURELY_DENYING)
+
+
+def is_plain_denial(text: str) -> bool:
+    """Whether a text that is not JSON has a denial: `decision: block`, or the word alone."""
+    lone = _LONE_WORD.fullmatch(text)
+    return _PLAIN_DENIAL.search(text) is not None if lone is None else lone[1].lower() in _SURELY_DENYING
+
+
 def _is_denying(item: object) -> bool:
-    return isinstance(item, str) and item.strip().lower() in _DENYING_WORDS
+    return isinstance(item, str) and item.strip().lower() in DENYING_WORDS
 
 
 def _is_lost_rewrite(name: str, path: str, member: object, verdict: Verdict) -> bool:

@@ -6,7 +6,8 @@ import json
 import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from functools import lru_cache
+from typing import Final, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec.structs import replace
@@ -64,6 +65,9 @@ _NODE_ERROR: Final = late_pattern(
     r"^((?:Uncaught )?[\w$.]*(?:Error|Exception)\b[^\n]*)\n(?:[^\n]*\n){0,3}? {4}at ", re.MULTILINE
 )
 """The line with the error of a crash in Node: its message may take a few lines before the stack begins."""
+
+_WRONG_WORD: Final = late_pattern(r"Invalid enum value '(.{0,60})' - at `\$\.([\w.]+)`", re.DOTALL)
+"""What msgspec says of a text that is none of a few words: the text, and its path."""
 
 T = TypeVar("T")
 
@@ -148,6 +152,38 @@ def explanation(text: str) -> str:
     return f": {truncate(line, MAX_EXPLANATION)}" if line else ""
 
 
+def unreadable_json(problem: Exception, decoder: msgspec.json.Decoder[T]) -> str:
+    """Says why printed JSON cannot be read; of a wrong word also which ones there are."""
+    output: object = decoder.type
+    return "printed JSON that cannot be read" + explanation(str(problem)) + _right_words(str(problem), output)
+
+
+@lru_cache(64)  # a hook prints the same wrong word again and again
+def _right_words(problem: str, output: object) -> str:
+    """The words that a member of the output may have, and the one that is meant, if the problem is such a member."""
+    wrong = _WRONG_WORD.fullmatch(problem)
+    words = _words_at(output, wrong[2].split(".")) if wrong else ()
+    if wrong is None or not words:
+        return ""
+    from ...model.similar_names import suggestion  # few hooks print a wrong word
+    from .decision_words import same_word
+
+    word = same_word(wrong[1], words)
+    near = f"did you mean {word!r}?" if word else suggestion(wrong[1], words)
+    return f" (it may be {', '.join(words)}{': ' if near else ''}{near})"
+
+
+def _words_at(annotation: object, path: Sequence[str]) -> tuple[str, ...]:
+    """The words of the member at this path of a type; empty if it has no words, or no member there."""
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        members = {field.encode_name: field.type for field in msgspec.structs.fields(annotation)}
+        return _words_at(members[path[0]], path[1:]) if path and path[0] in members else ()
+    inner = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return () if path else tuple(word for word in inner if isinstance(word, str))
+    return next((words for part in inner if (words := _words_at(part, path))), ())
+
+
 def exit_failure(code: int, text: str) -> str:
     """Says that a hook failed, with the telling line of the text that it printed."""
     return f"exited with status {code}{explanation(text)}"
@@ -165,7 +201,7 @@ def parse_json_object(output: bytes, decoder: msgspec.json.Decoder[T]) -> T | No
     try:
         return decoder.decode(normalise(text.encode()))
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:
-        raise InvalidOutput("printed JSON that cannot be read" + explanation(str(error))) from None
+        raise InvalidOutput(unreadable_json(error, decoder)) from None
 
 
 def parse_output(result: HookResult, decoder: msgspec.json.Decoder[T]) -> T | None:

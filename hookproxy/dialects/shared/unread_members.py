@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
+from itertools import islice
 from typing import Final
 
 from ...model.errors import printable
@@ -22,6 +23,7 @@ from .output import LOST, truncate
 _LONGEST: Final = 64 * 1024  # bytes: a longer object is a result, whose members nobody has misspelled by hand
 _MOST_NAMED: Final = 4  # members in a sentence
 _LONGEST_NAME: Final = 60  # characters of one
+_LONGEST_DENIAL: Final = 4 * 1024  # bytes of a text in which a denial is looked for: longer ones are reports, or logs
 _SIMILAR: Final = 0.8  # as in `hook_file`: `permissionDecison` is `permissionDecision`
 _ENVELOPE: Final = frozenset({"hookEventName", "hook_event_name", "async", "asyncTimeout", "version"})
 """Members that say of which event or form the output is. Systems read them, or expect them, but they do nothing."""
@@ -43,7 +45,9 @@ def unread(dialect: Dialect, result: HookResult, verdict: Verdict) -> tuple[str,
         return ()
     text = dialect.unframed(bytes(result.stdout)).strip()
     if not text.startswith(b"{"):
-        return _json_behind_text(dialect, text) if verdict == NO_VERDICT else ()
+        behind = _json_behind_text(dialect, text) if verdict == NO_VERDICT else ()
+        decides = verdict.failure or verdict.permission is not None or verdict.stop
+        return behind or (() if decides else _denial_in_text(dialect, text))
     try:
         output = json.loads(text)
     except (ValueError, RecursionError):
@@ -56,11 +60,13 @@ def unread(dialect: Dialect, result: HookResult, verdict: Verdict) -> tuple[str,
         lost = next(clean_verdict.undecided(output, {}, verdict), "")
         return (f"{lost}: it reads no JSON of hooks, so the exit status decides",) if lost else ()
     has_verdict = not verdict.failure and verdict is not NO_VERDICT and verdict != NO_VERDICT
-    unknown = [
-        path for path in _unknown(output, _known(tuple(dialect.output_fields))) if not _is_quiet(path, has_verdict)
-    ]
+    unknown = {
+        path: member
+        for path, member in _unknown(output, _known(tuple(dialect.output_fields)))
+        if not _is_quiet(path, has_verdict)
+    }
     if not _DOCUMENT.isdisjoint(output):  # it has printed what it got, as `tee` does
-        unknown = [path for path in unknown if _may_decide(path)]
+        unknown = {path: member for path, member in unknown.items() if _may_decide(path)}
     return (_sentence(dialect, unknown),) if unknown else ()
 
 
@@ -77,24 +83,38 @@ def _json_behind_text(dialect: Dialect, text: bytes) -> tuple[str, ...]:
     return ()
 
 
-def _sentence(dialect: Dialect, unknown: Sequence[str]) -> str:
-    named = [f"{_shown(path)}{_hint(path, dialect.output_fields)}" for path in unknown[:_MOST_NAMED]]
+def _denial_in_text(dialect: Dialect, text: bytes) -> tuple[str, ...]:
+    """A sentence about a denial in plain text, which lets the call pass."""
+    from .clean_verdict import is_plain_denial  # as below
+
+    if len(text) > _LONGEST_DENIAL or not is_plain_denial(text.decode(errors="replace")):
+        return ()
+    deciding = " or ".join(_deciding(dialect.output_fields))
+    repair = f"it decides by {deciding} in JSON, or by the exit status" if deciding else "the exit status decides"
+    return (f"printed a denial as plain text, which {dialect.name} does not read: {repair}",)
+
+
+def _sentence(dialect: Dialect, unknown: Mapping[str, object]) -> str:
+    named = [
+        f"{_shown(path)}{_hint(path, member, dialect.output_fields)}"
+        for path, member in islice(unknown.items(), _MOST_NAMED)
+    ]
     more = f", and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
     return f"printed what {dialect.name} does not read: {', '.join(named)}{more}"
 
 
-def _unknown(output: Mapping[str, object], known: frozenset[str], path: str = "") -> Iterator[str]:
-    """The paths of members that are neither known nor hold known ones."""
+def _unknown(output: Mapping[str, object], known: frozenset[str], path: str = "") -> Iterator[tuple[str, object]]:
+    """The members that are neither known nor hold known ones, by their paths."""
     for name, member in output.items():
         place = f"{path}.{name}" if path else name
         if name in _ENVELOPE or place in known:
             continue
         if f"{place}." not in known:
-            yield place
+            yield place, member
         elif isinstance(member, dict):
             yield from _unknown(member, known, place)
         elif member is not None:  # a decision in the place of the object that has it
-            yield place
+            yield place, member
 
 
 @cache
@@ -128,7 +148,7 @@ def _shown(path: str) -> str:
 
 
 @lru_cache(256)  # a hook prints the same members again and again
-def _hint_among(path: str, fields: tuple[str, ...], deciding: tuple[str, ...]) -> str:
+def _hint_among(path: str, fields: tuple[str, ...], deciding: tuple[str, ...], denies: bool) -> str:
     name = path.rpartition(".")[2]
     places = [field.rpartition(".")[0] for field in fields if field.rpartition(".")[2] == name]
     if places:
@@ -136,9 +156,18 @@ def _hint_among(path: str, fields: tuple[str, ...], deciding: tuple[str, ...]) -
         return f" (it belongs {where})"
     if near := suggestion(name, [part for field in fields for part in field.split(".")], _SIMILAR):
         return f" ({near})"
-    return f" (it decides by {' or '.join(deciding)})" if deciding and _may_decide(path) else ""
+    if not deciding or not (denies or _may_decide(path)):
+        return ""
+    by_status = ", or by the exit status of the hook itself" if denies else ""
+    return f" (it decides by {' or '.join(deciding)}{by_status})"
 
 
-def _hint(path: str, fields: Mapping[str, Effect]) -> str:
-    deciding: Sequence[str] = [field for field, effect in fields.items() if effect is Effect.DECIDES]
-    return _hint_among(path, tuple(fields), tuple(deciding))
+def _hint(path: str, member: object, fields: Mapping[str, Effect]) -> str:
+    from .clean_verdict import denies  # as above
+
+    return _hint_among(path, tuple(fields), _deciding(fields), denies(path.rpartition(".")[2], member))
+
+
+def _deciding(fields: Mapping[str, Effect]) -> tuple[str, ...]:
+    """The members by which a system decides."""
+    return tuple(field for field, effect in fields.items() if effect is Effect.DECIDES)
