@@ -31,6 +31,7 @@ _POSITIONS: Final = (*"@*0123456789",)
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 _SAY: Final = frozenset({"echo", "printf", "ls"})
 """Programs whose output may be names of files, which are their operands."""
+_SUBSCRIPT: Final = re.compile(r"\[[^\]]*\]=")
 _NAMED: Final = frozenset({"-name", "-iname", "-path", "-ipath", "-wholename"})
 _SENT: Final = ("@", "=<", "file://")
 """What stands before the name of a file that is sent."""
@@ -141,6 +142,7 @@ def _values(line: Line) -> Mapping[str, Sequence[Word]]:
         if name == "set" or name in functions or (name in _SHELLS and any("c" in word.text for word in words[1:3])):
             given.update((word, None) for word in words[1:])
     set_by_line = {name: [*_items(values)] for name, values in line.values.items()}
+    set_by_line["_"] = [words[-1] for words in line.commands]
     return {**set_by_line, **(dict.fromkeys(_POSITIONS, tuple(given)) if given else {})}
 
 
@@ -148,7 +150,7 @@ def _items(values: Sequence[Word]) -> Iterator[Word]:
     """The values of a variable, which is an array if it begins with a parenthesis."""
     for value in values:
         if value.source.startswith("(") and not value.literal:
-            yield from (literal(text.strip("'\"")) for text in value.source.strip("()").split())
+            yield from (literal(_SUBSCRIPT.sub("", text).strip("'\"")) for text in value.source.strip("()").split())
         else:
             yield value
 

@@ -40,6 +40,7 @@ class FileWords:
         self._paths: Final[dict[str, None]] = {}
         self._patterns: Final[dict[str, None]] = {}
         self._unknown: Final[set[tuple[str, str]]] = set()
+        self._has_fed = False
         self._left = _MOST  # words, with each value of their variables: adding so many takes some 40 ms
 
     def add(self, word: Word, depth: int = 0) -> None:
@@ -60,10 +61,19 @@ class FileWords:
             self._patterns[word.source] = None
         else:
             if depth < _DEEPEST:
-                resolved = self._resolved(word) if _EXPANDED.search(word.source) else self._handed_on(word)
-                for other in resolved:
-                    self.add(other, depth + 1)
+                self._add_values(word, depth)
             self._add_known_parts(word)
+
+    def _add_values(self, word: Word, depth: int) -> None:
+        resolved = self._resolved(word) if _EXPANDED.search(word.source) else self._handed_on(word)
+        is_computed = True
+        for other in resolved:
+            is_computed = False
+            self.add(other, depth + 1)
+        if is_computed and word.text in (HOLE, SPLIT) and not self._has_fed:  # it may be any that the line says
+            self._has_fed = True
+            for other in self._fed:
+                self.add(other, depth + 1)
 
     def _handed_on(self, word: Word) -> Iterator[Word]:
         """The words that one is, of which another command hands on a part, or that has too many braces."""

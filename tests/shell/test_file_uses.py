@@ -107,6 +107,16 @@ A=.env; cat $A; A=x
 f() { cat "$1"; }; f .env
 sh -c 'cat "$1"' _ .env
 set -- .env; cat "$@"
+read f <<< .env; cat $f
+echo .env | while read f; do cat "$f"; done
+find . -name .env | while read f; do cat "$f"; done
+for f in $(find . -name .env); do cat $f; done
+cat $(echo .env)
+cat "$(find . -name .env)"
+test -f .env && cat $_
+declare -A m=([k]=.env); cat ${m[k]}
+git config -f .env -l
+diff --to-file=.env x
 cat "$DIR/.env"
 cat $(git rev-parse --show-toplevel)/.env
 cat `pwd`/.env
@@ -198,6 +208,9 @@ git add .env
 git rm --cached .env
 git commit -m .env
 docker run --env-file .env x
+test -f .env && cat $X
+[ -f .env ] || cp .env.example $(basename x)
+ls .env; for f in *.md; do cat $f; done
 echo x >&2 2>&-
 """
 
