@@ -97,6 +97,13 @@ def arguments_that_match_nothing(settings: Settings) -> Iterator[str]:
             yield f"{place}: {kind} {text!r} matches no arguments as it is meant: {repair}"
 
 
+def if_that_matches_nothing(hook: ConfiguredHook) -> Iterator[str]:
+    """A sentence about an `if` whose words about arguments can match nothing as they are written."""
+    text = hook.spec.only_if
+    if text and (repair := argument_repair(text)):
+        yield f"if {text!r} matches no arguments as it is meant: {repair}"
+
+
 def unclear_rules(settings: Settings) -> Iterator[str]:
     """A sentence for each rule that is about less than many think who write it so. It begins with its place.
 
@@ -109,6 +116,14 @@ def unclear_rules(settings: Settings) -> Iterator[str]:
             yield f"{place}: {kind} {text!r}: {why}"
         elif argument.startswith(("/", "~/")) and os.path.isdir(os.path.expanduser(argument)):
             yield f"{place}: {kind} {text!r} is about the folder: {f'{name}({argument}/**)'!r} is about its files"
+
+
+def default_that_refuses_all(settings: Settings, *, has_hooks: bool) -> Iterator[str]:
+    """A sentence about `default = "deny"` where neither a rule nor a hook lets anything pass."""
+    passes = settings.allow or settings.ask or settings.agent_rules or has_hooks
+    if settings.default_permission == "deny" and not passes:
+        repair = 'say what may pass, such as allow = ["read_*"], or hookproxy init allow-list -- COMMAND'
+        yield f'permissions.default: "deny", and no rule and no hook allows anything: every call is refused ({repair})'
 
 
 def rules_with_escapes(settings: Settings) -> Iterator[str]:

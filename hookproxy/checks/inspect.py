@@ -31,6 +31,8 @@ from . import commands, effective_settings
 from .flow_entries import labels_of_nobody, labels_without_sink, misspelled_annotations, unread_variables
 from .idle_rules import (
     arguments_that_match_nothing,
+    default_that_refuses_all,
+    if_that_matches_nothing,
     matcher_of_no_method,
     misspelt_aliases,
     misspelt_matcher,
@@ -73,6 +75,7 @@ _CHECKS_OF_RULES: Final = (
 )
 _CHECKS: Final = (
     (effective_settings.never_matching, "never matches"),
+    (if_that_matches_nothing, ""),
     (effective_settings.never_matching_if, ""),
     *_CHECKS_BESIDE_TOOLS,
 )
@@ -80,10 +83,13 @@ _CHECKS: Final = (
 of the server are known, the first ones are replaced by what the hook really sees."""
 
 
-def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | None = None) -> Report:
+def inspect(
+    loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | None = None, *, allows_users: bool = False
+) -> Report:
     """All configured hooks, with findings and remarks about each hook and each file.
 
-    With the tools of a `server`, a hook that sees none of them is a finding.
+    With the tools of a `server`, a hook that sees none of them is a finding. `allows_users`: there are rules of single
+    users besides.
     """
     key_lines = KeyLines()
     notes = _each_once(finding(note, key_lines) for note in loaded.notes)
@@ -107,6 +113,8 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     of_files += [
         finding(text, key_lines) for text in (*_idle_rules(server), *_idle_flow(server), *_misspelt_tools(server))
     ]
+    has_hooks = allows_users or any(group.hooks for group in loaded.groups)
+    of_files += [finding(text, key_lines) for text in default_that_refuses_all(settings, has_hooks=has_hooks)]
     of_flow = (*misspelled_annotations(settings), *unread_variables(settings))
     of_flow += (*labels_of_nobody(settings, loaded.groups),)
     of_files += [finding(text, key_lines) for text in of_flow]

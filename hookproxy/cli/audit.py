@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from ..audit.records import BadLine, CallRecord, Entry, Line, entry, joined
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError
+from ..model.late_pattern import late_pattern
 from .common import configured_audit, show, tell, working_directory
 from .options import Parser
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from ..audit.view.verify_signed import Copy, SignedCheck
 
 
+_OF_CALL: Final = late_pattern(rb'"call"\s*+:\s*+"')
+"""In a line about a call; some programs that pass the file on write blanks there."""
 _SUBVERBS: Final = ("show", "stats", "verify", "receipt")
 _CALL: Final = re.compile("[0-9a-f]{4,6}|[0-9a-f]{6}-[0-9]{0,9}")
 """The id of a call, as 3f2a91-7, or its beginning: four characters, since fewer name the calls of several runs."""
@@ -240,7 +243,7 @@ def _show(arguments: Sequence[str]) -> int:
 
     def records() -> Iterator[CallRecord]:
         for name, line in files.read_all(path):
-            if b'"call":"' not in line.raw:
+            if not _OF_CALL.search(line.raw):
                 continue
             record = reader.read(name, line)
             if isinstance(record, CallRecord) and record.session.startswith(options.session or ""):
@@ -413,7 +416,7 @@ def _receipt(arguments: Sequence[str]) -> int:
     path, reader = _path(options), _RecordReader()
 
     def record_of(line: Line) -> CallRecord | None:
-        record = reader.read(path, line) if b'"call":"' in line.raw else None
+        record = reader.read(path, line) if _OF_CALL.search(line.raw) else None
         if not (isinstance(record, CallRecord) and record.call.startswith(options.call)):
             return None
         return record if record.session.startswith(options.session or "") else None

@@ -71,7 +71,8 @@ def main(options: Namespace, config: GatewayConfig, list_tools: ListTools | None
         if list_tools is not None:
             listed, failure = list_tools(policy)
         admitted = identity is None or server.allows(identity.principal)
-        checked.append(_Checked(server, policy, admitted, inspect(policy.loaded, policy.environ, listed)))
+        report = inspect(policy.loaded, policy.environ, listed, allows_users=bool(server.rules_for_users))
+        checked.append(_Checked(server, policy, admitted, report))
     errors = list(start_errors(config))
     whole = _Whole(config, identity, checked, errors, options.strict)
     show(whole.to_json() if options.json else whole.text(rules_of, cwd, options.verbose))

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str]) -> int:
     """Serve until a signal. Returns the exit status."""
+    if len(arguments) == 1 and not arguments[0].startswith("-"):
+        raise UserError("serve has no FILE of its own: --config names it", f"hookproxy serve --config {arguments[0]}")
     options = build_parser().parse_args(list(arguments))
     systemd = service_manager.take_address(os.environ)
     process.prepare_for_children()

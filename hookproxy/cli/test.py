@@ -20,8 +20,8 @@ from typing import Final
 
 from ..checks.startup_notes import KeyLines
 from ..model.counts import counted
-from ..model.errors import EXIT_FINDINGS, EXIT_NO_POLICY, UserError, not_written
-from ..model.similar_names import suggestion
+from ..model.errors import EXIT_FINDINGS, EXIT_NO_POLICY, ConfigError, UserError, not_written
+from ..model.similar_names import similar_file, suggestion
 from ..policy_tests import report
 from ..policy_tests.cases import KINDS, CasesOfFile, Skipped, read_cases, require_cases
 from ..policy_tests.compare import Difference
@@ -75,6 +75,9 @@ def _test(options: Namespace) -> int:
         options.config = own_file(os.environ, policy_cwd) or None
     if options.config is not None:
         options.config = os.path.join(policy_cwd, os.path.expanduser(options.config))
+        if not os.path.exists(options.config):  # before anything that follows from it
+            hint = similar_file(options.config) or "name the policy: --config hookproxy.toml"
+            raise ConfigError(options.config, "there is no such file", hint)
     files = [_cases_of(path, cwd) for path in _case_files(options, cwd)]
     with tempfile.TemporaryDirectory(prefix="hookproxy-test-", ignore_cleanup_errors=True) as state:
         environ = isolated_environment(os.environ, state)

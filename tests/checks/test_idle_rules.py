@@ -8,7 +8,8 @@ from typing import Final
 
 import pytest
 
-from hookproxy.checks.idle_rules import rules_of_no_method, shadowed_rules
+from hookproxy.checks.idle_rules import default_that_refuses_all, rules_of_no_method, shadowed_rules
+from hookproxy.checks.inspect import inspect
 from hookproxy.config.load import load
 from hookproxy.model.limits import Limit, Per
 from hookproxy.model.settings import Settings
@@ -96,3 +97,31 @@ def test_an_allow_list_beside_which_everything_is_allowed_is_named(text: str, is
     remarks = load(str(file), [], None, os.environ, str(tmp_path)).remarks
     found = [text for text in remarks if "allow refuses nothing" in text]
     assert [text.startswith(f"{file}:2: ") and 'write default = "deny"' in text for text in found] == [True] * is_named
+
+
+@pytest.mark.parametrize(
+    ("settings", "has_hooks", "is_named"),
+    [
+        (Settings(default_permission="deny"), False, True),
+        (Settings(default_permission="deny", deny=("x",)), False, True),
+        (Settings(default_permission="deny", allow=("x",)), False, False),
+        (Settings(default_permission="deny", ask=("x",)), False, False),
+        (Settings(default_permission="deny"), True, False),
+        (Settings(default_permission="ask"), False, False),
+        (Settings(), False, False),
+    ],
+)
+def test_a_default_that_refuses_all_is_named(settings: Settings, has_hooks: bool, is_named: bool) -> None:
+    found = list(default_that_refuses_all(settings, has_hooks=has_hooks))
+    assert len(found) == is_named
+    assert all('allow = ["read_*"]' in text for text in found)
+
+
+@pytest.mark.parametrize(("only_if", "repair"), [("Bash(^rm.*)", "write 'Bash(rm *)'"), ("Bash(rm *)", ""), ("", "")])
+def test_an_if_that_can_match_nothing_is_named(tmp_path: Path, only_if: str, repair: str) -> None:
+    path = tmp_path / "hookproxy.toml"
+    path.write_text(f"[[hooks.PreToolUse]]\n{f'if = {only_if!r}' * bool(only_if)}\ncommand = 'true'\n")
+    report = inspect(load(str(path), [], None, os.environ, str(tmp_path)), os.environ)
+    assert [repair in finding.text for finding in report.findings if "matches no arguments" in finding.text] == (
+        [True] * bool(repair)
+    )

@@ -429,3 +429,14 @@ def test_verify_with_the_key_says_how_many_lines_were_written_with_it(tmp_path: 
     assert (done.returncode, "a.jsonl:1: its mac does not fit the key" in done.stdout) == (1, True)
     key.chmod(0o644)
     assert "--key key: may be read by other accounts" in run(tmp_path, "verify", "a.jsonl", "--key", "key").stderr
+
+
+def test_a_call_is_found_whatever_blanks_the_file_has(folder: Path) -> None:
+    path = folder / "audit.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    call = lines[0]["call"] = "c1f0a2"
+    for separators in ((", ", ": "), (" , ", " : ")):
+        path.write_text("".join(f"{json.dumps(line, separators=separators)}\n" for line in lines))
+        done = run(folder, "show", call, "audit.jsonl")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert call in done.stdout

@@ -251,3 +251,9 @@ def test_without_any_policy_the_status_is_that_of_no_policy(tmp_path: Path, monk
     with pytest.raises(UserError) as caught:
         main([])
     assert caught.value.status == EXIT_NO_POLICY
+
+
+def test_a_policy_that_is_not_there_is_told_before_all_that_follows(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"hookproxi\.toml: there is no such file") as raised:
+        main(["--config", "hookproxi.toml"])
+    assert raised.value.hint == "did you mean 'hookproxy.toml'?"
