@@ -177,9 +177,10 @@ def _found(words: Sequence[Word]) -> Iterator[Word]:
         excluded = words[at - 1].text in ("!", "-not") or "-prune" in [later.text for later in words[at + 2 : at + 5]]
         if word.text in _NAMED and not excluded:
             name = words[at + 1].source
+            names = (name, f".{name}") if _WILDCARD.match(name) else (name,)  # a wildcard of `find` may be a dot
             for folder in ("", *(folder.text for folder in folders if folder.literal)):
-                path = join(folder, name)
-                yield Word(_WILDCARD.sub(GLOB, path), path)
+                for path in (join(folder, name) for name in names):
+                    yield Word(_WILDCARD.sub(GLOB, path), path)
 
 
 # --- the words of one command ---

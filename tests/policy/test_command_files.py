@@ -49,6 +49,7 @@ def judged(line: str, *deny: str, ask: tuple[str, ...] = (), allow: tuple[str, .
         ("Read(secrets/**)", "find secrets -type f | xargs cat"),
         ("Read(secrets/**)", "cat $(pwd)/secrets/x"),
         ("Read(secrets/**)", "cat s*/**"),
+        ("Read(**/.env)", "find . -name '*env' -exec cat {} +"),
     ],
 )
 def test_a_rule_about_a_path_is_about_the_command(rule: str, line: str) -> None:
@@ -67,6 +68,7 @@ def test_a_rule_about_a_path_is_about_the_command(rule: str, line: str) -> None:
         ("Read(**/build/**)", "npm run build"),
         ("Read(/etc/**)", "cat ../x"),
         ("Read(/etc/**)", "cat $DIR/etc/x"),
+        ("Read(**/.env)", "find . -name '*.md' -exec cat {} +"),
         ("Read(secrets/**)", "wc -l src/**/*.ts"),
         ("Read(~/.ssh/**)", "wc -l src/**/*.ts"),
         ("Read(secrets/**)", "mv x secrets/"),
