@@ -301,7 +301,9 @@ def open_file(path: str, flags: int = 0) -> BinaryIO:
             raise UserError(f"{path}: is a folder, not a file", "name an audit file in it")
         return open(path, "rb", buffering=0, opener=lambda name, mode: os.open(name, mode | flags))
     except FileNotFoundError:
-        hint = similar_file(path) or "the file is created with the first judged call"
+        hint = (
+            similar_file(path) or "name one that is there; that of [audit] file is created with the first judged call"
+        )
         raise UserError(f"{path}: there is no such file", hint) from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}", file_hint(path, error)) from None

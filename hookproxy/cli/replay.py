@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import to_builtins
 
-from ..audit.records import CallRecord, Entry, read
+from ..audit.records import CallRecord, Entry, open_file, read
 from ..audit.view import files
 from ..config.load import Loaded, make_data_folders
 from ..model.counts import counted
@@ -63,6 +63,8 @@ def main(arguments: Sequence[str]) -> int:
     since = files.since(options.since, files.now()) if options.since is not None else None
     cwd = working_directory()
     audit = os.path.join(cwd, options.audit)
+    if not os.path.lexists(audit):
+        open_file(audit).close()  # it raises, before anything is said about policies
     entry = use_entry(options, cwd)
     session_of, policies = _sessions(options, entry.cwd if entry else cwd)
     require_policy(policies, "to replay with")

@@ -279,7 +279,7 @@ def test_a_long_file_is_replayed_in_little_memory(tmp_path: Path) -> None:
         (["."], "is a folder"),
         (["a\0b"], "is not a path"),
         (["x", "--since", "yesterday"], "--since 'yesterday': is not a time"),
-        (["x", "--hooks", "gone.json"], "FOLDER/gone.json: there is no such file"),
+        (["hookproxy.toml", "--hooks", "gone.json"], "FOLDER/gone.json: there is no such file"),
     ],
 )
 def test_a_wrong_command_line_is_an_error(
@@ -291,6 +291,14 @@ def test_a_wrong_command_line_is_an_error(
         main([*arguments, "--config", "hookproxy.toml"] if arguments else [])
     assert message.replace("FOLDER", str(tmp_path)) in str(error.value)
     assert error.value.status == 2
+
+
+def test_a_file_that_is_not_there_is_told_before_the_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "audit.jsonl").touch()
+    with pytest.raises(UserError, match="there is no such file") as error:
+        main(["audti.jsonl"])
+    assert error.value.hint == "did you mean 'audit.jsonl'?"
 
 
 def test_help_says_that_hooks_run_for_real_and_which_do_not(tmp_path: Path) -> None:
