@@ -15,7 +15,7 @@ from ..dialects.dialect import Effect, Group
 from ..dialects.shared.hook_file import suggestion
 from ..flow.matching import Matcher
 from ..hooks.familiar_tools import FamiliarTools
-from ..hooks.idle import IdleRule
+from ..hooks.idle import IdleRule, near_server
 from ..hooks.permissions import layers
 from ..hooks.select import HookGroups
 from ..model.flow import BY_SESSION, Sink, Source
@@ -45,6 +45,8 @@ class CoveredEntry(Struct, frozen=True):
     """And methods."""
     idle: tuple[IdleRule, ...] = ()
     """Its names of tools, if it is about none."""
+    idle_servers: tuple[IdleRule, ...] = ()
+    """Its names of servers that are nearly this one's, if it is about another."""
 
     @property
     def kind(self) -> str:
@@ -143,7 +145,11 @@ def _covered(entry: Source | Sink, server: str, names: dict[str, list[tuple[str,
     of_server = tuple(
         tool for tool, of_layers in names.items() if any(matcher.may_match(server, of_layer) for of_layer in of_layers)
     )
-    if of_server or entry.match.methods or not matcher.serves(server):
+    if not matcher.serves(server):
+        near = ((named, near_server(named, server)) for named in match.servers)
+        others = (IdleRule(_kind(entry), named, entry.place, what) for named, what in near if what)
+        return CoveredEntry(entry, (), idle_servers=tuple(others))
+    if of_server or entry.match.methods:
         return CoveredEntry(entry, of_server)
     idle = (IdleRule.of(_kind(entry), tool, entry.place, server, names) for tool in match.tools)
     # an entry without a server may be meant for the tools of other ones

@@ -25,8 +25,10 @@ from ..dialects.shared.hook_file import suggestion
 from ..dialects.shared.model_hooks import ONLY_READS
 from ..hooks import failures
 from ..hooks.coverage import HookCoverage
+from ..hooks.idle import near_name, near_server
 from ..model.errors import printable
 from ..model.hooks import HookSpec
+from ..model.settings import Settings
 from . import commands, effective_settings
 from .flow_entries import labels_of_nobody, labels_without_sink, misspelled_annotations, unread_variables
 from .idle_rules import (
@@ -110,9 +112,8 @@ def inspect(
     of_files = [note for note in notes if note in not_running and not not_running[note]]
     of_files += _file_findings(loaded, _runs_twice, environ)
     of_files += [finding(text, key_lines) for texts in _CHECKS_OF_RULES for text in texts(settings)]
-    of_files += [
-        finding(text, key_lines) for text in (*_idle_rules(server), *_idle_flow(server), *_misspelt_tools(server))
-    ]
+    of_server = (*_idle_rules(server), *_idle_flow(server), *_idle_secrets(settings, server), *_misspelt_tools(server))
+    of_files += [finding(text, key_lines) for text in of_server]
     has_hooks = allows_users or any(group.hooks for group in loaded.groups)
     of_files += [finding(text, key_lines) for text in default_that_refuses_all(settings, has_hooks=has_hooks)]
     of_flow = (*misspelled_annotations(settings), *unread_variables(settings))
@@ -177,6 +178,22 @@ def _idle_flow(server: CheckedServer | None) -> Iterator[str]:
         for rule in covered.idle:
             near = f" ({printable(rule.near)})" if rule.near else ""
             yield f"{rule.place}: the {rule.decision} names {rule.text!r}, which is not a tool of this server{near}"
+        for rule in covered.idle_servers:
+            yield f"{rule.place}: the {rule.decision} names {rule.text!r}, which is not this server ({rule.near})"
+
+
+def _idle_secrets(settings: Settings, server: CheckedServer | None) -> Iterator[str]:
+    """A sentence for each `[[secrets.restore]]` and `[[secrets.off]]` that nearly is about this server or its tools."""
+    if settings.secrets is None or server is None or server.coverage is None:
+        return
+    from ..policy.tool_tables import idle_tables, is_about
+
+    for key, table in idle_tables(settings.secrets, server.name, server.coverage.tools):
+        if not is_about(table.server, server.name):
+            if near := near_server(table.server, server.name):
+                yield f"{key}: {table.server!r} is not this server ({printable(near)})"
+        elif near := near_name(table.tool, server.name, server.coverage.tools):
+            yield f"{key}: {table.tool!r} is not a tool of this server ({printable(near)})"
 
 
 def _misspelt_tools(server: CheckedServer | None) -> Iterator[str]:

@@ -21,7 +21,7 @@ from ..model.settings import Settings, ToolNames
 from ..policy import matchers, methods
 from ..policy.call_texts import SHELL
 from .familiar_tools import FamiliarTools
-from .idle import IdleRule, name_of, near_name
+from .idle import IdleRule, name_of, near_matched, near_name, near_server
 from .permissions import Permissions, layers
 from .select import TOOL_EVENTS, HookGroups, MatchedHook, SelectedHooks
 
@@ -387,7 +387,8 @@ class _LayerCoverage:
         if known_as := _familiar(spec, group):
             first = _quoted(next(iter(known_as.values())))
             return f"; none is known as {' or '.join(known_as)}: [tools.X] with as = {first} names one"
-        for server in dict.fromkeys(_OTHER_SERVER.findall(spec.matcher)):
+        others = dict.fromkeys(_OTHER_SERVER.findall(spec.matcher))
+        for server in (other for other in others if not near_server(other, self._server)):
             for tool in self._tools if group.tool_names is ToolNames.MCP or group.match_all_names else ():
                 if spec.matches(f"mcp__{server}__{tool}"):
                     return f"; the server is {self._server!r} here, not {server!r}: --name {server} names it"
@@ -398,8 +399,14 @@ class _LayerCoverage:
             if spec.matches(other):
                 return f"; it sees {_shown(seen)}, not {_shown(other)}"
             yield
-        near = (near_name(name, self._server, self._tools) for name in matchers.plain_names(spec.matcher))
-        return "".join(f"; {what}" for what in [next(filter(None, near), "")] if what)
+        return (yield from self._near_hint(spec.matcher))
+
+    def _near_hint(self, matcher: str) -> Generator[None, None, str]:
+        for near in near_matched(matcher, self._server, self._tools):
+            if near:
+                return f"; {near}"
+            yield
+        return ""
 
 
 def _names_any(names_tool: Callable[[str], bool], names: Sequence[str]) -> bool:

@@ -10,7 +10,13 @@ _SIMILAR: Final = 0.8  # of two names of files: a letter or two differ; other fi
 
 
 def suggestion(word: str, known: Iterable[str], similarity: float = 0.6) -> str:
-    """For example `did you mean 'timeout'?`. Empty if no known name has this `similarity`, from 0 to 1.
+    """For example `did you mean 'timeout'?`. Empty if no known name has this `similarity`, from 0 to 1."""
+    near = nearest(word, known, similarity)
+    return f"did you mean {near!r}?" if near else ""
+
+
+def nearest(word: str, known: Iterable[str], similarity: float) -> str:
+    """The known name that is like a word; empty if none has this `similarity`, from 0 to 1.
 
     Of several such names, one that begins as the word does is meant: `deny` for `denied`, and not `hide_denied`.
     """
@@ -20,7 +26,7 @@ def suggestion(word: str, known: Iterable[str], similarity: float = 0.6) -> str:
     spelled = {name.lower(): name for name in known}
     near = difflib.get_close_matches(written, spelled, n=3, cutoff=similarity)
     begins_alike = [name for name in near if name.lstrip("-")[:2] == written.lstrip("-")[:2]]
-    return f"did you mean {spelled[(begins_alike or near)[0]]!r}?" if near else ""
+    return spelled[(begins_alike or near)[0]] if near else ""
 
 
 def similar_file(path: str) -> str:

@@ -32,7 +32,7 @@ _NAMES: Final = re.compile(r"\^?([\w*?.\-]+(?:\|[\w*?.\-]+)+)\$?")
 
 def glob_meant(name: str) -> str:
     """The glob for a name that looks like a regular expression; empty: it looks like a glob, or a name."""
-    return _as_glob(name) if _EXPRESSION.search(name) else ""
+    return as_glob(name) if _EXPRESSION.search(name) else ""
 
 
 def rule_repair(text: str) -> str:
@@ -94,7 +94,7 @@ def argument_repair(text: str) -> str:
     elif name.casefold() == "webfetch":
         written = re.sub(r"^(?:domain|host)\s*=\s*", "domain:", argument)
     elif is_bash and _EXPRESSION_OF_ARGUMENT.search(argument):
-        written = re.sub(r"(?<=\w)\*+$", " *", _as_glob(argument.replace("\\b", "")))
+        written = re.sub(r"(?<=\w)\*+$", " *", as_glob(argument.replace("\\b", "")))
     return f"write {f'{name}({written})'!r}" if written != argument else ""
 
 
@@ -130,10 +130,11 @@ def _without_blanks(text: str) -> str:
 
 
 def _list(names: list[str]) -> str:
-    return ", ".join(repr(_as_glob(name)) for name in names)
+    return ", ".join(repr(as_glob(name)) for name in names)
 
 
-def _as_glob(name: str) -> str:
+def as_glob(name: str) -> str:
+    """The glob for a name that is a regular expression; a name without signs of one stays as it is."""
     if len(name) > 2 and name[0] == name[-1] == "/":  # as JavaScript has them
         name = name[1:-1]
     begins = name.startswith("^") and not name.endswith(("$", "*", "+"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from ..model.secret_settings import SecretSettings, SecretsOff, SecretsRestore
 from ..model.settings import Settings
@@ -23,13 +23,18 @@ def unknown_tools(settings: Settings, listed: Collection[str]) -> tuple[str, ...
 
 def idle_secret_tables(secrets: SecretSettings | None, server: str, listed: Collection[str]) -> tuple[str, ...]:
     """Return the `[[secrets.restore]]` and `[[secrets.off]]` about this server that name none of the listed tools."""
-    tables: tuple[SecretsRestore | SecretsOff, ...] = () if secrets is None else (*secrets.restore, *secrets.off)
-    names = {SecretsRestore: "restore", SecretsOff: "off"}
-    return tuple(
-        f"[[secrets.{names[type(table)]}]] {table.tool}"
-        for table in tables
-        if is_about(table.server, server) and not any(is_about(table.tool, tool) for tool in listed)
-    )
+    tables = () if secrets is None else idle_tables(secrets, server, listed)
+    return tuple(f"[[{key}]] {table.tool}" for key, table in tables if is_about(table.server, server))
+
+
+def idle_tables(
+    secrets: SecretSettings, server: str, listed: Collection[str]
+) -> Iterator[tuple[str, SecretsRestore | SecretsOff]]:
+    """Yield the tables about other servers, and those that name none of the listed tools, each with its key."""
+    for key, tables in (("secrets.restore", secrets.restore), ("secrets.off", secrets.off)):
+        for table in tables:
+            if not is_about(table.server, server) or not any(is_about(table.tool, tool) for tool in listed):
+                yield key, table
 
 
 def is_about(pattern: str, name: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
+from hookproxy.checks.flow_entries import covered
 from hookproxy.checks.inspect import inspect
 from hookproxy.checks.report import CheckedServer
 from hookproxy.checks.startup_notes import with_lines
@@ -298,6 +299,22 @@ WITH_SERVER: Final = (
     (f'{HOOK}matcher = "git_comit"\n', ":1: hooks.PreToolUse[0]", "did you mean 'git_commit'?"),
     (f'{HOOK}matcher = "mcp__github__git_commit"\n', ":1: hooks.PreToolUse[0]", "the server is 'git' here"),
     (f'{HOOK}matcher = "Bash(rm:*)"\n', ":1: hooks.PreToolUse[0]", "write matcher = 'Bash' and if = 'Bash(rm:*)'"),
+    (f'{HOOK}matcher = "wirte_.*"\n', ":1: hooks.PreToolUse[0]", "did you mean 'write_file'?"),
+    (f'{HOOK}matcher = "^.*_comit$"\n', ":1: hooks.PreToolUse[0]", "did you mean 'git_commit'?"),
+    (f'{HOOK}matcher = "x|(git|hg)_comit"\n', ":1: hooks.PreToolUse[0]", "did you mean 'git_commit'?"),
+    (f'{HOOK}matcher = "mcp__gti__.*"\n', ":1: hooks.PreToolUse[0]", "did you mean 'mcp__git__.*'?"),
+    (f'{HOOK}matcher = "mcp__git__wirte_.*"\n', ":1: hooks.PreToolUse[0]", "did you mean 'mcp__git__write_file'?"),
+    (f'{HOOK}matcher = "git__git_commit"\n', ":1: hooks.PreToolUse[0]", "did you mean 'mcp__git__git_commit'?"),
+    (rules("wirte_*"), ":2: permissions.deny[0]", "did you mean 'write_file'?"),
+    (rules("mcp__git__wirte_*"), ":2: permissions.deny[0]", "did you mean 'mcp__git__write_file'?"),
+    (rules("git__git_commit"), ":2: permissions.deny[0]", "did you mean 'mcp__git__git_commit'?"),
+    (rules("gti__git_commit(x)"), ":2: permissions.deny[0]", "did you mean 'mcp__git__git_commit'?"),
+    (rules("git.git_commit", kind="ask"), ":2: permissions.ask[0]", "did you mean 'mcp__git__git_commit'?"),
+    (rules("mcp_git_git_commit"), ":2: permissions.deny[0]", "did you mean 'mcp__git__git_commit'?"),
+    (SOURCE.format("server = 'gti'"), ":1: flow.sources[0]", "did you mean 'git'?"),
+    (SOURCE.format("server = 'gitt'\ntool = 'git_status'"), ":1: flow.sources[0]", "did you mean 'git'?"),
+    ("[[secrets.off]]\nserver = 'gti'\n", "secrets.off", "did you mean 'git'?"),
+    ("[[secrets.restore]]\ntool = 'git_comit'\n", "secrets.restore", "did you mean 'git_commit'?"),
 )
 """hookproxy.toml in front of the server `git`, whose tools are known."""
 
@@ -325,7 +342,8 @@ def answers(
     if tools:
         listed = [Tool(name) for name in tools]
         server = CheckedServer("git", (), coverage(loaded.groups, loaded.settings, "git", listed))
-        server = replace(server, unknown_tools=unknown_tools(loaded.settings, tools))
+        flow = covered(loaded.settings, loaded.groups, "git", listed, (), "")
+        server = replace(server, unknown_tools=unknown_tools(loaded.settings, tools), flow=flow)
     report = inspect(loaded, environ, server)
     found = (*report.findings, *report.remarks)
     return [f"{one.file}:{one.line}: {'' if one.text.startswith(one.key) else one.key} {one.text}" for one in found]

@@ -285,3 +285,9 @@ def test_a_rule_about_files_is_about_tools_that_run_commands() -> None:
     policy = Settings(deny=("Read(**/.env)",), ask=("Write",))
     assert [rule.text for rule in coverage([], policy, "server", [runs]).idle_rules] == ["Write"]
     assert [rule.text for rule in coverage([], policy, "server", [other]).idle_rules] == ["Read(**/.env)", "Write"]
+
+
+@pytest.mark.parametrize("glob", ["read_*", "write_*", "fetch_*", "*_write", "lint_*", "mcp__mail__send_*"])
+def test_a_glob_for_other_servers_is_not_taken_for_a_misspelt_name(glob: str) -> None:
+    (rule,) = covered(tools=("git_log", "list_branches"), settings=Settings(deny=(glob,))).idle_rules
+    assert (rule.near, rule.is_general) == ("", True)
