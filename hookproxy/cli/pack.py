@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .pack_install import Machine
 
 _SUFFIX: Final = ".tar.gz"
+_MOST_PROBLEMS: Final = 5  # that are reported: with two lines each, they fit a screen beside the rest
 _TO_DESCRIBE: Final = "what it does, in one sentence"
 
 
@@ -180,7 +181,15 @@ def _check_contents(folder: str) -> None:
     from ..trust.sources import FileContext
     from .pack_install import hook_problems
 
-    tell(*hook_problems(read_pack(folder, "", FileContext(os.environ, working_directory()), read_layer)))
+    _tell(hook_problems(read_pack(folder, "", FileContext(os.environ, working_directory()), read_layer)), folder)
+
+
+def _tell(problems: Sequence[str], folder: str) -> None:
+    """Report the first of a pack's problems, and where all of them are."""
+    tell(*problems[:_MOST_PROBLEMS])
+    if len(problems) > _MOST_PROBLEMS:
+        config = os.path.join(folder, "hookproxy.toml")
+        tell(f"and {len(problems) - _MOST_PROBLEMS} more: hookproxy check --config {config} shows all")
 
 
 def _remove_signature(folder: str) -> None:
@@ -239,7 +248,7 @@ def _verify(options: Namespace) -> int:
         raise not_installed("a signed pack", "cryptography", EXTRA) from None
     show_line(f"{pack.name} {pack.version}: {counted(len(pack.manifest.files), 'file')}, as {pack.digest}")
     show_line(_signed(pack, has_keys=keys is not None))
-    tell(*problems)
+    _tell(problems, options.source)
     return 0
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from ..config.hook_files import parse_option
 from ..config.load import find_project, user_layer, with_used_packs
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError, printable
@@ -122,8 +123,7 @@ def _covered(files: Sequence[str], file_context: FileContext) -> Dependencies:
 
 def _check_there(item: str, file_context: FileContext) -> None:
     """Raise UserError if an item of the command line names one file, and there is none."""
-    dialect, named, file = item.partition("=")
-    path = file_context.find(file if named and "/" not in dialect else item, file_context.cwd)
+    path = file_context.find(parse_option(item, file_context.cwd, "hookproxy trust").file, file_context.cwd)
     if not set(path) & set("*?[") and not os.path.lexists(path):
         hint = similar_file(path) or "name a hookproxy.toml or a hook file that exists; a path starts from this folder"
         raise UserError(f"{path}: there is no such file", hint)

@@ -110,7 +110,7 @@ def test_the_installed_command_is_the_module() -> None:
         (["trust", "--list", "x"], "--list does not take a file", "hookproxy trust --dry-run x"),
         (["trust", ""], "argument [DIALECT=]FILE: is empty", "usage: hookproxy trust"),
         (["trust", "cluade=x"], "hookproxy trust cluade=x: there is no dialect 'cluade'", "did you mean 'claude'?"),
-        (["trust", "/gone.json"], "/gone.json: there is no such file", "hookproxy trust /gone.json names it"),
+        (["trust", "/gone.json"], "/gone.json: there is no such file", "name a hookproxy.toml or a hook file"),
         (["console", "--port", "x"], "argument --port: 'x' is not a whole number", "usage: hookproxy console"),
         (["wrap", ""], "argument AGENT|FILE: is empty", "hookproxy wrap [AGENT|FILE]"),
         (["unwrap", ""], "argument AGENT|FILE: is empty", "hookproxy unwrap [AGENT|FILE]"),

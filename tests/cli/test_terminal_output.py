@@ -39,7 +39,8 @@ def on_terminal(folder: Path, *arguments: str, columns: int = COLUMNS, **more: s
     (out, out_end), (err, err_end) = pty.openpty(), pty.openpty()
     for end in (out_end, err_end):
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CLAUDE", "XDG", "NO_COLOR"))}
+    others = ("CLAUDE", "XDG", "NO_COLOR", "COLUMNS", "LINES")  # the last two are set where tests run side by side
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     env = {**kept, "HOME": str(folder), "TERM": "xterm", **more}
     command = [sys.executable, "-m", "hookproxy", *arguments]
     with subprocess.Popen(
@@ -312,9 +313,7 @@ def test_much_of_everything_is_cut_to_twenty_lines_that_fit(much: Path, name: st
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["explain a server", "wrap", "wrap --all", "trust", "lock", "secrets", "audit stats", "init"]
-)
+@pytest.mark.parametrize("name", ["explain a server", "wrap", "wrap --all", "trust", "lock", "secrets", "audit stats"])
 def test_what_is_cut_says_so_and_verbose_and_a_pipe_have_it(much: Path, name: str) -> None:
     verb, *rest = MUCH[name]
     words = (
@@ -381,6 +380,16 @@ def test_setup_that_asks_nothing_says_in_twenty_lines_what_it_does_and_how_to_un
     assert len(lines(done)) <= MOST_LINES
     assert "restart the agents; to undo this:" in lines(done)
     assert lines(done)[-2] == "everything at once: hookproxy uninstall"
+
+
+@pytest.mark.slow
+def test_a_pack_says_how_many_of_its_hooks_are_not_shown_and_verbose_shows_them(much: Path) -> None:
+    shown = on_terminal(much, *MUCH["init"])[0]
+    assert re.search(r"and \d+ more hooks: --verbose shows all", shown)
+    hooks = [
+        line for line in lines(on_terminal(much, "init", "--verbose", *MUCH["init"][1:])[0]) if "PreToolUse" in line
+    ]
+    assert len(hooks) == len(re.findall("(?m)PreToolUse", (much / "pack" / "hookproxy.toml").read_text()))
 
 
 @pytest.mark.slow
