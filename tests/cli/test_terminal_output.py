@@ -297,7 +297,8 @@ def too_wide(text: str) -> list[str]:
     """The lines that are wider than the terminal, and could be broken: a long word and a command of ours are whole."""
     wide = [line for line in text.rpartition("\x1b[K")[2].splitlines() if len(line) > COLUMNS]
     whole = ("hookproxy ", "+", "-")  # a command, and a line of a diff
-    return [line for line in wide if not line.strip().startswith(whole) and max(map(len, line.split())) < 70]
+    wide = [line for line in wide if not line.strip().startswith(whole) and "`hookproxy " not in line]
+    return [line for line in wide if max(map(len, line.split())) < 70]
 
 
 @pytest.mark.slow
@@ -352,7 +353,7 @@ AGENT: Final = {"mcpServers": {
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(short_path: Path) -> Path:
     """A home folder with two agents' servers, hooks of one of them, and a policy."""
     hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]}]}
     files = {
@@ -362,9 +363,9 @@ def home(tmp_path: Path) -> Path:
         ".config/hookproxy/hookproxy.toml": '[permissions]\ndeny = ["delete_*"]\n',
     }
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    return tmp_path
+        (short_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (short_path / name).write_text(text)
+    return short_path
 
 
 @pytest.mark.slow
@@ -375,8 +376,8 @@ def test_setup_that_asks_nothing_says_in_twenty_lines_what_it_does_and_how_to_un
     assert "  ~/.mcp.json: mcpServers.git, mcpServers.files" in lines(planned)
     diff = lines(on_terminal(home, "setup", "--dry-run", "--verbose")[0])
     assert len([line for line in diff if line.startswith("+{")]) == 2, "a line of a diff is not broken"
-    done, _, status = on_terminal(home, "setup", "--yes")
-    assert status == 0
+    done, problems, status = on_terminal(home, "setup", "--yes")
+    assert status == 0, (done, problems)
     assert len(lines(done)) <= MOST_LINES
     assert "restart the agents; to undo this:" in lines(done)
     assert lines(done)[-2] == "everything at once: hookproxy uninstall"
