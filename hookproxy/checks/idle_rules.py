@@ -17,7 +17,7 @@ from ..hooks.select import TOOL_EVENTS
 from ..model.aliases import FAMILIAR_NAMES
 from ..model.settings import Settings
 from ..policy import matchers, methods
-from ..policy.rule_repairs import argument_repair, glob_meant, in_plain_signs, rule_repair, unclear_argument
+from ..policy.rule_repairs import argument_repair, glob_meant, unclear_argument
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
@@ -88,13 +88,8 @@ def arguments_that_match_nothing(settings: Settings) -> Iterator[str]:
     It begins with the rule's place.
     """
     for place, kind, text in _rules(settings):
-        name = idle.name_of(text)
-        if (plain := in_plain_signs(name)) != name:
-            yield f"{place}: {kind} {text!r} has signs of another script: write {text.replace(name, plain, 1)!r}"
-        elif name.startswith("!"):
-            yield f"{place}: {kind} {text!r} is about no tool: {rule_repair(text)}"
-        elif repair := argument_repair(text):
-            yield f"{place}: {kind} {text!r} matches no arguments as it is meant: {repair}"
+        if why := idle.why_unmatched(text):
+            yield f"{place}: {kind} {text!r} {why}"
 
 
 def if_that_matches_nothing(hook: ConfiguredHook) -> Iterator[str]:

@@ -61,6 +61,7 @@ NO_HOOK: Final = (
 )
 """The finding if nothing at all is configured."""
 _CHECKS_BESIDE_TOOLS: Final = (
+    (if_that_matches_nothing, ""),
     (effective_settings.suspicious_timeout, "timeout"),
     (commands.problems, ""),
     (matcher_of_no_method, ""),
@@ -77,7 +78,6 @@ _CHECKS_OF_RULES: Final = (
 )
 _CHECKS: Final = (
     (effective_settings.never_matching, "never matches"),
-    (if_that_matches_nothing, ""),
     (effective_settings.never_matching_if, ""),
     *_CHECKS_BESIDE_TOOLS,
 )

@@ -21,13 +21,13 @@ from ..model.settings import Settings, ToolNames
 from ..policy import matchers, methods
 from ..policy.call_texts import SHELL
 from .familiar_tools import FamiliarTools
-from .idle import IdleRule, name_of, near_matched, near_name, near_server
+from .idle import IdleRule, UnmatchedRule, name_of, near_matched, near_name, near_server, why_unmatched
 from .permissions import Permissions, layers
 from .select import TOOL_EVENTS, HookGroups, MatchedHook, SelectedHooks
 
 _MAX_SHOWN: Final = 60  # characters of a name: a tool's usual name in full, and a line that still fits a screen
 
-_MOST_IDLE: Final = 2  # rules in the line at start
+_MOST_IDLE: Final = 2  # rules, and matchers, in the line at start: it still fits a screen
 _MOST_NAMED: Final = 3  # tools in the line at start: `check` shows all
 
 _OTHER_SERVER: Final = re.compile(r"mcp__([A-Za-z0-9_-]+?)__")
@@ -72,6 +72,8 @@ class HookCoverage(Struct, frozen=True):
     """In the order of the server's list; empty also for events without a tool."""
     why_never: str = ""
     """Why it never runs for this server, in one sentence without a full stop; empty: it may run."""
+    near: str = ""
+    """What its matcher may mean, if it matches no tool; the sentence has it, too. Empty: nothing is like it."""
 
 
 class Coverage(Struct, frozen=True):
@@ -95,6 +97,8 @@ class Coverage(Struct, frozen=True):
     """The tools that the agent does not see, because every call of them would be refused."""
     idle_rules: tuple[IdleRule, ...] = ()
     """The permission rules and limits that are about none of the tools."""
+    unmatched: tuple[UnmatchedRule, ...] = ()
+    """The permission rules and limits that can match nothing as they are written."""
 
     def summary(self) -> str:
         """One line for people: `3 hooks on 5 of 12 tools; 1 hook never matches: see hookproxy check -- COMMAND`."""
@@ -113,15 +117,26 @@ class Coverage(Struct, frozen=True):
             shown = ", ".join(map(_shown, self.left_out[:_MOST_NAMED]))
             more = f" and {len(self.left_out) - _MOST_NAMED} more" if len(self.left_out) > _MOST_NAMED else ""
             text += f'; not counted as Bash: {shown}{more} (as = "Bash" in [tools.NAME] changes that)'
-        misspelt = [rule for rule in self.idle_rules if rule.near]
-        for rule in misspelt[:_MOST_IDLE]:
-            text += f"; {rule.decision} {_shown(rule.text)} is about no tool ({rule.near})"
+        idle = self._idle_for_people()
+        text += "".join(f"; {rule}" for rule in idle[:_MOST_IDLE])
+        if rest := len(idle[_MOST_IDLE:]):
+            text += f"; {counted(rest, 'more rule')} {'matches' if rest == 1 else 'match'} nothing"
         if not never:
-            return f"{text}: see hookproxy check -- COMMAND" if self.left_out or misspelt else text
+            return f"{text}: see hookproxy check -- COMMAND" if self.left_out or idle else text
         text += f"; {counted(len(never), 'hook')} never {'matches' if len(never) == 1 else 'match'}"
+        near = dict.fromkeys(f"matcher {_shown(hook.spec.matcher)}: {hook.near}" for hook in never if hook.near)
+        text += f" ({'; '.join([*near][:_MOST_IDLE])})" if near else ""
         if unknown := _unknown_names(never):
             text += f", and no tool is known as {' or '.join(unknown)} ([tools.X] in hookproxy.toml names one)"
         return f"{text}: see hookproxy check -- COMMAND"
+
+    def _idle_for_people(self) -> list[str]:
+        """What is said of each rule that is probably a mistake."""
+        unmatched = {(rule.decision, rule.text): rule.why for rule in self.unmatched}
+        misspelt = {
+            (rule.decision, rule.text): f"is about no tool ({rule.near})" for rule in self.idle_rules if rule.near
+        }
+        return [f"{decision} {_shown(text)} {why}" for (decision, text), why in (misspelt | unmatched).items()]
 
 
 def coverage(
@@ -181,6 +196,7 @@ def coverage_in_steps(
     default = max((of_layer.default for of_layer in layer_coverages), default=Permission.ALLOW)
     hidden = yield from _of_all(layer_coverages, _LayerCoverage.hidden)
     idle_rules = yield from _of_all(layer_coverages, _LayerCoverage.idle_rules)
+    unmatched = yield from _of_all(layer_coverages, _LayerCoverage.unmatched_rules)
     return Coverage(
         tuple(listed),
         tuple(hooks),
@@ -191,6 +207,7 @@ def coverage_in_steps(
         default.name.lower(),
         tuple(tool for tool in listed if tool in hidden),
         idle_rules,
+        unmatched,
     )
 
 
@@ -309,6 +326,15 @@ class _LayerCoverage:
             if "/" not in name_of(text)
         ]
 
+    def unmatched_rules(self) -> Generator[None, None, list[UnmatchedRule]]:
+        """The rules and limits that can match nothing as they are written."""
+        unmatched: list[UnmatchedRule] = []
+        for (kind, text), _ in self._named_tools():
+            if why := why_unmatched(text):
+                unmatched.append(UnmatchedRule(kind, text, why))
+            yield
+        return unmatched
+
     def _named_tools(self) -> Iterator[tuple[tuple[str, str], tuple[str, Callable[[Sequence[str]], object]]]]:
         """Kind and text of each rule and limit about tools; its place, and whether it is about one with these names."""
         rules, limits = self._permissions.rules, self._permissions.limits
@@ -349,25 +375,31 @@ class _LayerCoverage:
                 seen = tuple(self._seen.get(id(spec), {}).values())
                 if not seen:
                     seen = yield from self._seen_by_same_hook(spec, group)
-                why = "" if seen else (yield from self._why_never(spec, group))
-                coverages.append(HookCoverage(spec, group, seen, why))
+                why, near = ("", "") if seen else (yield from self._why_never(spec, group))
+                coverages.append(HookCoverage(spec, group, seen, why, near))
                 yield
         return coverages
 
-    def _why_never(self, spec: HookSpec, group: Group) -> Generator[None, None, str]:
+    def _why_never(self, spec: HookSpec, group: Group) -> Generator[None, None, tuple[str, str]]:
+        """Why a hook never runs, and what its matcher may mean, which the first says, too."""
         if spec.event in (Event.ELICITATION, Event.ELICITATION_RESULT):
             fits = spec.matches(self._server)
-            return "" if fits else f"its matcher {spec.matcher!r} does not match the server's name {self._server!r}"
+            why = f"its matcher {spec.matcher!r} does not match the server's name {self._server!r}"
+            return "" if fits else why, ""
         if spec.event not in TOOL_EVENTS or _names_method(spec):
-            return ""
+            return "", ""
         if not self._tools:
-            return "the server has no tools"
+            return "the server has no tools", ""
         all_tools = f"the server's {counted(len(self._tools), 'tool')}"
         if id(spec) in self._selected:
             near = near_name(name_of(spec.only_if), self._server, self._tools) if spec.only_if else ""
-            return f"{spec.condition} names none of {all_tools}{f'; {near}' if near else ''}"
-        hint = yield from self._hint(spec, group)
-        return f"{spec.matched_by} matches none of {all_tools}{hint}"
+            return f"{spec.condition} names none of {all_tools}{f'; {near}' if near else ''}", ""
+        why = f"{spec.matched_by} matches none of {all_tools}"
+        if known_as := _familiar(spec, group):
+            first = _quoted(next(iter(known_as.values())))
+            return f"{why}; none is known as {' or '.join(known_as)}: [tools.X] with as = {first} names one", ""
+        near = yield from self._near(spec, group)
+        return f"{why}; {near}" if near else why, near
 
     def _seen_by_same_hook(self, spec: HookSpec, group: Group) -> Generator[None, None, tuple[SeenTool, ...]]:
         """The tools of a hook that is configured a second time: where both match, the other one is selected."""
@@ -382,29 +414,23 @@ class _LayerCoverage:
                     yield
         return tuple(seen_tools)
 
-    def _hint(self, spec: HookSpec, group: Group) -> Generator[None, None, str]:
+    def _near(self, spec: HookSpec, group: Group) -> Generator[None, None, str]:
         """What the author of a matcher that matches no tool may have meant."""
-        if known_as := _familiar(spec, group):
-            first = _quoted(next(iter(known_as.values())))
-            return f"; none is known as {' or '.join(known_as)}: [tools.X] with as = {first} names one"
         others = dict.fromkeys(_OTHER_SERVER.findall(spec.matcher))
         for server in (other for other in others if not near_server(other, self._server)):
             for tool in self._tools if group.tool_names is ToolNames.MCP or group.match_all_names else ():
                 if spec.matches(f"mcp__{server}__{tool}"):
-                    return f"; the server is {self._server!r} here, not {server!r}: --name {server} names it"
+                    return f"the server is {self._server!r} here, not {server!r}: --name {server} names it"
                 yield
         for tool in self._tools:
             bare, full_name = tool, group.dialect.mcp_tool_name(self._server, tool)
             seen, other = (full_name, bare) if group.tool_names is ToolNames.MCP else (bare, full_name)
             if spec.matches(other):
-                return f"; it sees {_shown(seen)}, not {_shown(other)}"
+                return f"it sees {_shown(seen)}, not {_shown(other)}"
             yield
-        return (yield from self._near_hint(spec.matcher))
-
-    def _near_hint(self, matcher: str) -> Generator[None, None, str]:
-        for near in near_matched(matcher, self._server, self._tools):
+        for near in near_matched(spec.matcher, self._server, self._tools):
             if near:
-                return f"; {near}"
+                return near
             yield
         return ""
 

@@ -16,7 +16,7 @@ from ..dialects.shared.hook_file import suggestion
 from ..model.aliases import FAMILIAR_NAMES
 from ..model.similar_names import nearest
 from ..policy import matchers
-from ..policy.rule_repairs import as_glob, glob_meant
+from ..policy.rule_repairs import argument_repair, as_glob, glob_meant, in_plain_signs, rule_repair
 
 _OF_SERVER: Final = re.compile(r"mcp__((?:(?!__).)+)(?:__(.*))?", re.DOTALL)
 _SIMILAR: Final = 0.8  # of two names: `git_psuh` and `git_push`, but not `git_pull`
@@ -53,9 +53,29 @@ class IdleRule(Struct, frozen=True):
         return IdleRule(decision, text, place, near, is_general)
 
 
+class UnmatchedRule(Struct, frozen=True):
+    """A permission rule or a limit that can match nothing as it is written, whatever the tools are."""
+
+    decision: str
+    text: str
+    why: str
+    """With how to write it, as a predicate of the rule."""
+
+
 def name_of(rule: str) -> str:
     """The name in a rule, without what it says of arguments."""
     return matchers.rule(rule).text.partition("(")[0]
+
+
+def why_unmatched(rule: str) -> str:
+    """Why a rule can match nothing as it is written, and how to write it, for people; empty: it may match."""
+    name = name_of(rule)
+    if (plain := in_plain_signs(name)) != name:
+        return f"has signs of another script: write {rule.replace(name, plain, 1)!r}"
+    if name.startswith("!"):
+        return f"is about no tool: {rule_repair(rule)}"
+    repair = argument_repair(rule)
+    return f"matches no arguments as it is meant: {repair}" if repair else ""
 
 
 def servers_named(rules: Iterable[str]) -> list[str]:

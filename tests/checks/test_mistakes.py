@@ -311,6 +311,7 @@ WITH_SERVER: Final = (
     (rules("gti__git_commit(x)"), ":2: permissions.deny[0]", "did you mean 'mcp__git__git_commit'?"),
     (rules("git.git_commit", kind="ask"), ":2: permissions.ask[0]", "did you mean 'mcp__git__git_commit'?"),
     (rules("mcp_git_git_commit"), ":2: permissions.deny[0]", "did you mean 'mcp__git__git_commit'?"),
+    (f'{HOOK}if = "Bash(rm *))"\n', ":1: hooks.PreToolUse[0]", "write 'Bash(rm *)'"),
     (SOURCE.format("server = 'gti'"), ":1: flow.sources[0]", "did you mean 'git'?"),
     (SOURCE.format("server = 'gitt'\ntool = 'git_status'"), ":1: flow.sources[0]", "did you mean 'git'?"),
     ("[[secrets.off]]\nserver = 'gti'\n", "secrets.off", "did you mean 'git'?"),

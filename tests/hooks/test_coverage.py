@@ -291,3 +291,38 @@ def test_a_rule_about_files_is_about_tools_that_run_commands() -> None:
 def test_a_glob_for_other_servers_is_not_taken_for_a_misspelt_name(glob: str) -> None:
     (rule,) = covered(tools=("git_log", "list_branches"), settings=Settings(deny=(glob,))).idle_rules
     assert (rule.near, rule.is_general) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("rules", "summary"),
+    [
+        (["Bash(rm *))"], "deny 'Bash(rm *))' matches no arguments as it is meant: write 'Bash(rm *)'"),
+        (["Bash(^rm.*)"], "deny 'Bash(^rm.*)' matches no arguments as it is meant: write 'Bash(rm *)'"),
+        (["git_comit(x)"], "deny 'git_comit(x)' is about no tool (did you mean 'git_commit'?)"),
+        (
+            ["git_lgo", "Bash('rm *')", "Bash(rm *))", "Bash(^rm.*)"],
+            "deny 'git_lgo' is about no tool (did you mean 'git_log'?); "
+            """deny "Bash('rm *')" matches no arguments as it is meant: write 'Bash(rm *)'; """
+            "2 more rules match nothing",
+        ),
+    ],
+)
+def test_the_line_at_start_names_rules_that_can_match_nothing_as_they_are_written(
+    rules: Sequence[str], summary: str
+) -> None:
+    found = covered(settings=Settings(deny=tuple(rules), auto_aliases=False))
+    assert found.summary() == f"no hooks on 2 tools; {summary}: see hookproxy check -- COMMAND"
+
+
+def test_the_line_at_start_does_not_name_rules_that_match() -> None:
+    settings = Settings(deny=("Bash(rm *)", "git_log(*x*)"), ask=("mcp__git__git_log(x)",), auto_aliases=False)
+    assert covered(settings=settings).summary() == "no hooks on 2 tools, permission rules on 1"
+
+
+def test_the_line_at_start_names_what_a_matcher_that_matches_nothing_may_mean() -> None:
+    found = covered(group(spec("mcp__git__gti_.*"), spec("Task"), spec("mcp__gti__git_log")))
+    assert found.summary() == (
+        "no hooks on 2 tools; 3 hooks never match "
+        "(matcher 'mcp__git__gti_.*': did you mean 'mcp__git__git_commit'?; "
+        "matcher 'mcp__gti__git_log': did you mean 'mcp__git__git_log'?): see hookproxy check -- COMMAND"
+    )
