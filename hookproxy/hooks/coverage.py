@@ -423,16 +423,28 @@ class _LayerCoverage:
                     return f"the server is {self._server!r} here, not {server!r}: --name {server} names it"
                 yield
         for tool in self._tools:
-            bare, full_name = tool, group.dialect.mcp_tool_name(self._server, tool)
-            seen, other = (full_name, bare) if group.tool_names is ToolNames.MCP else (bare, full_name)
+            seen, other = self._names_of(tool, group)
             if spec.matches(other):
                 return f"it sees {_shown(seen)}, not {_shown(other)}"
             yield
         for near in near_matched(spec.matcher, self._server, self._tools):
             if near:
-                return near
+                return near if group.match_all_names else self._as_seen(near, group)
             yield
         return ""
+
+    def _names_of(self, tool: str, group: Group) -> tuple[str, str]:
+        """The name of a tool that hooks of the group see, and the other one."""
+        full_name = group.dialect.mcp_tool_name(self._server, tool)
+        return (full_name, tool) if group.tool_names is ToolNames.MCP else (tool, full_name)
+
+    def _as_seen(self, near: str, group: Group) -> str:
+        """A sentence that names a tool, by the name that hooks of the group see."""
+        for tool in self._tools:
+            seen, other = self._names_of(tool, group)
+            if near == f"did you mean {other!r}?":
+                return f"did you mean {seen!r}?"
+        return near
 
 
 def _names_any(names_tool: Callable[[str], bool], names: Sequence[str]) -> bool:

@@ -326,3 +326,10 @@ def test_the_line_at_start_names_what_a_matcher_that_matches_nothing_may_mean() 
         "(matcher 'mcp__git__gti_.*': did you mean 'mcp__git__git_commit'?; "
         "matcher 'mcp__gti__git_log': did you mean 'mcp__git__git_log'?): see hookproxy check -- COMMAND"
     )
+
+
+@pytest.mark.parametrize(("names", "meant"), [(ToolNames.MCP, "mcp__git__git_commit"), (ToolNames.BARE, "git_commit")])
+@pytest.mark.parametrize("matcher", ["gti_.*", "git_comit", "mcp__git__git_comit"])
+def test_what_a_matcher_may_mean_is_a_name_that_the_hook_sees(matcher: str, names: ToolNames, meant: str) -> None:
+    assert only(covered(group(spec(matcher), names=names))).near == f"did you mean {meant!r}?"
+    assert only(covered(group(spec(meant), names=names))).seen
